@@ -6,6 +6,7 @@ from typing import Any
 
 from verl_tool.errors import ConfigError
 from verl_tool.llm_agent.config import AGENT_PATH, AgentActorConfig, RolloutMode, RolloutVia
+from verl_tool.llm_agent.stop_strings import parse_stop_strings
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,10 @@ def check_agent(config: AgentActorConfig, *, rollout: Mapping[str, Any], data: M
             faults.append(str(fault))
     if not config.enable_agent:
         return list(dict.fromkeys(faults))
+    try:
+        parse_stop_strings(config.action_stop_tokens)
+    except ConfigError as fault:
+        faults.append(str(fault))
     most_turns = max(config.max_turns, config.val_max_turns or 0)
     if (most_turns > 0 or config.call_tool_first) and not config.tool_server_url:
         faults.append(f"{AGENT_PATH}.tool_server_url: missing; tool turns need a tool server, or set max_turns to 0")

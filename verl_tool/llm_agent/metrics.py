@@ -6,7 +6,6 @@ from typing import Any, TypedDict
 
 import numpy as np
 
-from verl_tool.llm_agent.record import SegmentKind
 from verl_tool.llm_agent.trajectory import FinishReason, Trajectory
 
 METRICS: dict[str, str] = {
@@ -108,11 +107,6 @@ def summarise(rows: Sequence[RowStats | Mapping[str, Any]]) -> dict[str, float]:
     if any(row["tool_rewards"] for row in rows):
         metrics["agent/tool/reward_mean"] = sum(sum(row["tool_rewards"]) for row in rows) / count
     return metrics
-
-
-def observed_tokens(row: Trajectory) -> int:
-    """Observation tokens in a row."""
-    return sum(map(len, row.stream.spans_of(SegmentKind.OBSERVATION)))
 
 
 def _mean_max(name: str, values: Sequence[float]) -> dict[str, float]:

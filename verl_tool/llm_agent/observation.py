@@ -23,6 +23,12 @@ class ObservationEncoder:
     chat: ChatTemplate
     config: AgentActorConfig
 
+    def check(self) -> None:
+        """Raises ConfigError when the chat template has no form for this job's observations or requests to go on."""
+        self._frame()
+        if self.config.min_turns > 0:
+            self.chat.frame(role="user", assistant_role=self.config.assistant_role)
+
     def encode(self, text: str, *, limit: int, budget: int, end_text: str = "") -> list[TokenId] | None:
         """Tokens to append for an observation, or None when not even its wrapping fits into `budget`.
 

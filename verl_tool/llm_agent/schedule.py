@@ -1,7 +1,8 @@
 """How the trajectories of a rollout share time: turn by turn together, or each alone. The trajectories do not know."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
 
 from verl_tool.errors import RolloutError
 from verl_tool.llm_agent.tool_call import ToolCall, ToolResult, Tools
@@ -118,12 +119,12 @@ class FailureWatch:
             )
 
 
-async def _gather(rows: Sequence["asyncio._CoroutineLike[Trajectory]"]) -> list[Trajectory]:
+async def _gather(rows: Sequence[Coroutine[Any, Any, Trajectory]]) -> list[Trajectory]:
     """All results in order; the first exception cancels the rest and is raised as it is."""
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(row) for row in rows]
-    except* Exception as faults:
+    except BaseExceptionGroup as faults:
         raise _first(faults) from None
     return [task.result() for task in tasks]
 
