@@ -43,7 +43,9 @@ class ActionFinder:
         return text[: min(ends)] if ends else None
 
 
-def end_ids_of(tokenizer: Tokenizer, eos: int | Sequence[int] | None, additional: Sequence[TokenId]) -> frozenset[TokenId]:
+def end_ids_of(
+    tokenizer: Tokenizer, eos: int | Sequence[int] | None, additional: Sequence[TokenId]
+) -> frozenset[TokenId]:
     """Ids that end the model's turn: the generation config's eos (one or several), the tokenizer's, the additional."""
     ids = {eos} if isinstance(eos, int) else set(eos or ())
     own = getattr(tokenizer, "eos_token_id", None)

@@ -41,10 +41,10 @@ def compose_tensors(
 ) -> dict[str, torch.Tensor]:
     """Padded tensors of B rows; P = limits.prompt, R = limits.response_width.
 
-    int64 `prompts` (B, P) left-padded, `responses` and `responses_with_loss_mask` (B, R) right-padded (the latter with pad
-    in place of observations), `input_ids`, `attention_mask`, `position_ids`, `loss_mask` (B, P+R), `response_mask` (B, R);
-    float32 `rollout_log_probs` (B, R), 0 where nothing was sampled, and `tool_rewards` (B, R), each at the last token of
-    the action it answers. All masks come from positions: a pad id inside a row is a token like any other.
+    int64: `prompts` (B, P) left-padded, `responses` (B, R) right-padded, `responses_with_loss_mask` the same with pad in
+    place of what gets no loss, `input_ids`, `attention_mask`, `position_ids`, `loss_mask` (B, P+R), `response_mask` (B, R);
+    float32: `rollout_log_probs` (B, R), 0 where nothing was sampled, and `tool_rewards` (B, R), each at the last token
+    of the action it answers. All masks come from positions: a pad id inside a row is a token like any other.
     """
     count, prompt_width, width = len(rows), limits.prompt, limits.response_width
     prompts = np.full((count, prompt_width), pad_id, dtype=np.int64)

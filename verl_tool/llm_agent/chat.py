@@ -1,8 +1,8 @@
 """What the model's chat template makes of a prompt and of an observation; never of tokens that were sampled.
 
-The template is asked for the *difference* a turn makes: a conversation with a sentinel as the model's turn is rendered, and
-what stands behind the sentinel is what the template puts around an observation. A default system message, a rule that
-strips earlier reasoning, or one that refuses a lone message cannot touch that text.
+The template is asked for the *difference* a turn makes: a conversation with a sentinel as the model's turn is rendered,
+and what stands behind the sentinel is what the template puts around an observation. A default system message, a rule
+that strips earlier reasoning, or one that refuses a lone message cannot touch that text.
 """
 
 import uuid
@@ -85,7 +85,7 @@ class ChatTemplate:
         return self._frames[key]
 
     def turn_text(self, observation: str, *, role: str, assistant_role: str) -> str:
-        """All that follows the model's turn, from its end to the opening of its next one. Raises ConfigError, as above."""
+        """All that follows the model's turn, from its end to the opening of its next. Raises ConfigError like `frame`."""
         key = (role, assistant_role)
         if key not in self._turns:
             self._turns[key] = self._accepted_turn(role, assistant_role)

@@ -1,4 +1,4 @@
-"""`actor_rollout_ref.agent`: every setting of the tool-calling rollout. Imports no torch, reads no file, starts nothing."""
+"""`actor_rollout_ref.agent`: every setting of the tool-calling rollout. No torch, no file, no process here."""
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
@@ -66,7 +66,9 @@ class AgentActorConfig(BaseModel):
     min_turns: int = Field(
         0, ge=0, description="Tool turns that must be done: a model that answers before is asked to go on."
     )
-    call_tool_first: bool = Field(False, description="Call the tool once, with an empty action, before the model speaks.")
+    call_tool_first: bool = Field(
+        False, description="Call the tool once, with an empty action, before the model speaks."
+    )
     force_finish_for_last_turn: bool = Field(
         False, description="The last generation has no stop strings and calls no tool: the model has to answer."
     )
@@ -74,7 +76,8 @@ class AgentActorConfig(BaseModel):
 
     # Lengths, in tokens
     max_start_length: Tokens | None = Field(
-        None, description="Prompt tokens kept (the last ones), for generation and training alike; null: max_prompt_length."
+        None,
+        description="Prompt tokens kept (the last ones), for generation and training alike; null: max_prompt_length.",
     )
     max_prompt_length: Tokens | None = Field(None, description="Prompt tokens at most; null: `data.max_prompt_length`.")
     max_response_length: Tokens | None = Field(
@@ -89,15 +92,19 @@ class AgentActorConfig(BaseModel):
     max_model_len: Tokens | None = Field(
         None, description="Prompt and response together; null: `rollout.max_model_len`, else the sum of both."
     )
-    max_action_length: Tokens | None = Field(None, description="Tokens of one generation at most; null: no limit of its own.")
+    max_action_length: Tokens | None = Field(
+        None, description="Tokens of one generation at most; null: no limit of its own."
+    )
     max_obs_length: Tokens | None = Field(
         None, description="Tokens of one observation at most, the mark of a cut included; null: no limit of its own."
     )
     truncate_obs_side: TruncateSide = Field(
-        TruncateSide.LEFT, description="Which part of a too long observation goes: `left` keeps the end, `right` the beginning."
+        TruncateSide.LEFT,
+        description="Which part of a too long observation goes: `left` keeps the end, `right` the beginning.",
     )
     truncate_response_side: Literal["left"] = Field(
-        "left", description="Only `left` (the beginning stays): budgets are spent before generating, nothing is cut after."
+        "left",
+        description="Only `left` (the beginning stays): budgets are spent before generating, nothing is cut after.",
     )
 
     # Where an action ends
@@ -138,7 +145,8 @@ class AgentActorConfig(BaseModel):
 
     # Tool server
     tool_server_url: str | None = Field(
-        None, description="Address of the tool server, with or without `/get_observation`; needed if there are tool turns."
+        None,
+        description="Address of the tool server, with or without `/get_observation`; needed if there are tool turns.",
     )
     tool_call_time_out: Seconds = Field(
         120.0,
@@ -149,7 +157,9 @@ class AgentActorConfig(BaseModel):
         5, ge=0, le=100, description="Further attempts after a failed connection, a time-out, or a 5xx answer."
     )
     max_concurrent_trajectories: int = Field(256, ge=1, description="Trajectories in flight at once (async) a worker.")
-    generation_time_out: Seconds = Field(3600.0, description="Seconds that one generation may take before its row fails.")
+    generation_time_out: Seconds = Field(
+        3600.0, description="Seconds that one generation may take before its row fails."
+    )
     max_failed_share: float = Field(
         0.25, ge=0, le=1, description="Share of failed rows (engine or tool server) past which the run stops."
     )
@@ -159,9 +169,13 @@ class AgentActorConfig(BaseModel):
     rolling_with_prompt: Literal[False] = Field(
         False, description="Only false: the context is never cut, so the prompt is always in it."
     )
-    over_sampling: Literal[False] = Field(False, description="Only false: every row asked for is sampled and trained on.")
+    over_sampling: Literal[False] = Field(
+        False, description="Only false: every row asked for is sampled and trained on."
+    )
     retokenization: Literal[False] = Field(False, description="Only false: sampled tokens are trained on as sampled.")
-    logprobs: Literal[True] = Field(True, description="Only true: the engine's log-probabilities guard the token stream.")
+    logprobs: Literal[True] = Field(
+        True, description="Only true: the engine's log-probabilities guard the token stream."
+    )
 
     @field_validator("action_stop_tokens", mode="before")
     @classmethod

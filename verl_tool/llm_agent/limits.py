@@ -67,7 +67,7 @@ def resolve_limits(
 
 
 def check_agent(config: AgentActorConfig, *, rollout: Mapping[str, Any], data: Mapping[str, Any]) -> list[str]:
-    """Every contradiction between the agent's settings and verl's tree, as `path: what, remedy` lines; none: all right."""
+    """Every contradiction between the agent's settings and verl's tree, as `path: what, remedy` lines."""
     faults: list[str] = []
     for validate in (False, True):
         try:

@@ -1,4 +1,4 @@
-"""The agent's rollout of a batch: prompts in, trajectories with tools out. It knows neither who calls it nor the engine."""
+"""The agent's rollout of a batch: prompts in, trajectories with tools out. It knows neither its caller nor the engine."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -66,8 +66,8 @@ class AgentActorManager:
     async def run_llm_loop(self, prompts: "DataProto") -> "DataProto":
         """One trajectory a row. Rows are taken as repeated by n already, by whoever made the batch.
 
-        In: non-tensor `raw_prompt` (chat messages), `traj_ids`, optionally `extra_info`; meta `validate`, `global_steps`,
-        `do_sample`, `record_trajectories`. Out: what `compose_tensors` and `compose_columns` say, and
+        In: non-tensor `raw_prompt` (chat messages), `traj_ids`, optionally `extra_info`; meta `validate`,
+        `global_steps`, `do_sample`, `record_trajectories`. Out: what `compose_tensors` and `compose_columns` say, and
         `trajectory_record` if asked for. Raises RolloutError when too many rows failed, DataError for a bad prompt.
         """
         from verl import DataProto
@@ -99,7 +99,7 @@ class AgentActorManager:
         validate: bool = False,
         params: Mapping[str, Any] | None = None,
     ) -> Trajectory:
-        """One trajectory alone, for a caller that schedules its own; at most `max_concurrent_trajectories` go on at once.
+        """One trajectory alone, for a caller with a schedule of its own; `max_concurrent_trajectories` holds here too.
 
         The row has at least one response token. `params` are the caller's sampling parameters, the job's if left out.
         """

@@ -72,7 +72,7 @@ def row_stats(row: Trajectory) -> RowStats:
 
 
 def summarise(rows: Sequence[RowStats | Mapping[str, Any]]) -> dict[str, float]:
-    """The metrics of METRICS (the log-probability gap excepted) over the rows of a batch, padding left out by the caller."""
+    """The metrics of METRICS (the log-probability gap excepted) over real rows: the caller leaves padding out."""
     if not rows:
         return {}
     count = len(rows)

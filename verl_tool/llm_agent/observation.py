@@ -10,7 +10,9 @@ CUT_MARK = "...(truncated)..."
 INVALID_ACTION = "Your action is not valid, please check the format and try again."
 GO_ON = "Please go on and use a tool before you give the final answer."
 
-_CHARACTERS_A_TOKEN = 64  # more than any vocabulary's usual token: a text this much longer than its limit is cut for sure
+_CHARACTERS_A_TOKEN = (
+    64  # more than any vocabulary's usual token: a text this much longer than its limit is cut for sure
+)
 _BYTES_A_CHARACTER = 4
 _REPLACEMENT = "\ufffd"  # what half a character decodes to
 
@@ -86,7 +88,7 @@ class ObservationEncoder:
         return TurnFrame("", "")
 
     def _encode_rewritten(self, text: str, *, limit: int, budget: int, end_text: str) -> list[TokenId] | None:
-        """Through a template that rewrites the observation: cut it, have it rendered, cut more while it does not fit."""
+        """Through a template that rewrites it: cut the text, have it rendered, cut more while it does not fit."""
         room = min(limit, budget)
         for _ in range(8):
             content = self.tokenizer.decode(self.cut(self._defused(text), room))

@@ -54,6 +54,6 @@ def _cut(ids: list[TokenId], limit: int, truncation: Truncation, trajectory_id: 
             return [*ids[: limit - tail], *(ids[-tail:] if tail else [])]
         case _:
             raise DataError(
-                f"the prompt of {trajectory_id} has {len(ids)} tokens, {limit} are allowed: raise data.max_prompt_length, "
-                "set data.filter_overlong_prompts=true, or data.truncation=left"
+                f"the prompt of {trajectory_id} has {len(ids)} tokens, {limit} are allowed: "
+                "raise data.max_prompt_length, set data.filter_overlong_prompts=true, or data.truncation=left"
             )

@@ -16,7 +16,7 @@ OnEnd = Callable[[Trajectory], None]
 async def run_async(
     tasks: Sequence[Task], make_runner: MakeRunner, client: Tools, *, in_flight: int, on_end: OnEnd
 ) -> list[Trajectory]:
-    """Each trajectory alone, at most `in_flight` at once; results in the order of `tasks`. `on_end` may raise to stop."""
+    """Each trajectory alone, at most `in_flight` at once; results in order of `tasks`. `on_end` may raise to stop."""
     runner = make_runner(client)
     slots = asyncio.Semaphore(in_flight)
 

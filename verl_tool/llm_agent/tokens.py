@@ -1,4 +1,4 @@
-"""The tokens of one row as they were sampled or put there, with mask and log-probabilities; by position, never by id."""
+"""The tokens of one row as sampled or put there, with mask and log-probabilities: by position, never by id."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field

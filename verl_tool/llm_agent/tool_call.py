@@ -42,7 +42,7 @@ class Tools(Protocol):
 
 
 def parse_result(observation: Any, *, done: Any, valid: Any, seconds: float) -> ToolResult:
-    """One item of an answer: `observation` is a string, or an object with `obs` and more. Raises TypeError if neither."""
+    """One item of an answer: a string, or an object with `obs` and more. Raises TypeError for anything else."""
     if isinstance(observation, str):
         return ToolResult(observation, bool(done), bool(valid), seconds=seconds)
     if not isinstance(observation, Mapping):

@@ -1,4 +1,4 @@
-"""HTTP client of a tool server: one request for one or many rows, time limits, retries, errors that name the address."""
+"""HTTP client of a tool server: a request for one or many rows, time limits, retries, errors that name the address."""
 
 import asyncio
 import json
@@ -101,7 +101,9 @@ class ToolClient:
             ) as response:
                 text = await response.text(errors="replace")
                 if response.status in _TRANSIENT:
-                    raise _TryAgainError(f"answered {response.status}", _retry_after(response.headers.get("Retry-After")))
+                    raise _TryAgainError(
+                        f"answered {response.status}", _retry_after(response.headers.get("Retry-After"))
+                    )
                 if response.status != 200:
                     raise ToolServerError(f"tool server {self.url}: answered {response.status}: {text[:300]}")
         except TimeoutError as fault:
@@ -117,7 +119,9 @@ class ToolClient:
 
     def _results(self, answer: Any, wanted: int, seconds: float) -> list[ToolResult]:
         if not isinstance(answer, dict):
-            raise ToolServerError(f"tool server {self.url}: the answer is a JSON {type(answer).__name__}, not an object")
+            raise ToolServerError(
+                f"tool server {self.url}: the answer is a JSON {type(answer).__name__}, not an object"
+            )
         columns = [answer.get(key) for key in ("observations", "dones", "valids")]
         for name, column in zip(("observations", "dones", "valids"), columns, strict=True):
             if not isinstance(column, list) or len(column) != wanted:
@@ -187,7 +191,7 @@ async def probe(url: str, *, timeout: float = 10.0) -> list[str]:
 
 
 def _pause(state: RetryCallState) -> float:
-    """Seconds before the next attempt: what the server asked for, else doubling with jitter, at most `_LONGEST_WAIT`."""
+    """Seconds before the next attempt: what the server asked for, else doubling, with jitter and a limit."""
     fault = state.outcome.exception() if state.outcome is not None else None
     if isinstance(fault, _TryAgainError) and fault.after is not None:
         return min(fault.after, _LONGEST_WAIT)

@@ -1,4 +1,4 @@
-"""One trajectory: generate, find the action, call the tool, take the observation in, and again, until a reason to end."""
+"""One trajectory: generate, find the action, call the tool, take the observation in, again, until a reason to end."""
 
 import asyncio
 import itertools
@@ -130,7 +130,7 @@ class TrajectoryRunner:
             return None
         params = {**self.sampling_params, "max_tokens": budget}
         if with_stops and self.finder.stop_strings:
-            # vLLM looks for stop strings in its own text: that text has to show special tokens, a stop string may be one
+            # vLLM looks for stop strings in its own text, which has to show special tokens: a stop string may be one
             params |= {
                 "stop": list(self.finder.stop_strings),
                 "include_stop_str_in_output": True,
@@ -216,7 +216,7 @@ class TrajectoryRunner:
 
 def observation_text(result: ToolResult, *, chat_turn: bool) -> str:
     """What the model is shown of a result; an invalid action is always told so."""
-    if result.valid or result.observation and not chat_turn:
+    if result.valid or (result.observation and not chat_turn):
         return result.observation
     said = result.observation or result.invalid_reason or ""
     text = f"{INVALID_ACTION}\n{said}".rstrip("\n")
