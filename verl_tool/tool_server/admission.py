@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 class QueueFull(Exception):
     """There is no room for these calls now."""
 
-    def __init__(self, waiting: int, retry_after: int) -> None:
-        super().__init__(f"{waiting} tool calls wait already")
+    def __init__(self, reason: str, retry_after: int) -> None:
+        super().__init__(reason)
         self.retry_after = retry_after
 
 
@@ -29,9 +29,9 @@ class Admission:
         return self.admitted - self.running
 
     def admit(self, calls: int) -> None:
-        """Takes on this many calls; each must then go through `slot` or `withdraw`."""
+        """Takes on this many calls; `withdraw` must follow for each."""
         if self.admitted + calls > self.slots + self.queue_limit:
-            raise QueueFull(self.waiting, self.retry_after())
+            raise QueueFull(f"{self.waiting} tool calls wait already", self.retry_after())
         self.admitted += calls
 
     def withdraw(self) -> None:
@@ -39,14 +39,15 @@ class Admission:
         self.admitted -= 1
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Waits for a slot and holds it."""
+    async def slot(self) -> AsyncIterator[float]:
+        """Waits for a slot and holds it; gives the seconds waited."""
+        loop = asyncio.get_running_loop()
+        arrived = loop.time()
         async with self._free:
-            loop = asyncio.get_running_loop()
             started = loop.time()
             self.running += 1
             try:
-                yield
+                yield started - arrived
             finally:
                 self.running -= 1
                 self._mean_seconds += 0.05 * (loop.time() - started - self._mean_seconds)

@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Sequence
-from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request, Response
@@ -12,8 +11,9 @@ from starlette.exceptions import HTTPException
 
 import verl_tool
 from verl_tool.tool_server.admission import Admission, QueueFull
-from verl_tool.tool_server.dispatch import Dispatcher, Item, items_of
-from verl_tool.tool_server.faults import BadRequest, parse_request, refuse
+from verl_tool.tool_server.body import BodyReader
+from verl_tool.tool_server.dispatch import Answer, Dispatcher, items_of
+from verl_tool.tool_server.faults import BadRequest, parse_request
 from verl_tool.tool_server.gauges import Gauges
 from verl_tool.tool_server.protocol import (
     Health,
@@ -22,7 +22,6 @@ from verl_tool.tool_server.protocol import (
     Refusal,
 )
 from verl_tool.tool_server.settings import ServerSettings
-from verl_tool.tool_server.tools.base import Outcome
 from verl_tool.tool_server.tools.registry import AnyTool
 
 log = structlog.get_logger(__name__)
@@ -43,13 +42,14 @@ def create_app(settings: ServerSettings, tools: Sequence[AnyTool]) -> FastAPI:
         tools, admission, gauges, done_if_invalid=settings.done_if_invalid, seconds=settings.request_seconds
     )
     app = FastAPI(title="verl-tool tool server", version=verl_tool.__version__)
+    bodies = BodyReader(settings.max_body_mib << 20, settings.body_seconds)
     started = time.monotonic()
     requests = 0
 
     @app.post(
         "/get_observation",
         response_model=ObservationResponse,
-        responses={"4XX": {"model": Refusal}},
+        responses={"4XX": {"model": Refusal}, "503": {"model": Refusal}},
         openapi_extra=BODY_SCHEMA,
     )
     async def get_observation(request: Request) -> Response:
@@ -57,25 +57,22 @@ def create_app(settings: ServerSettings, tools: Sequence[AnyTool]) -> FastAPI:
         arrived = time.perf_counter()
         requests += 1
         try:
-            body = await _read_body(request, settings.max_body_mib << 20, settings.body_seconds)
-            items = items_of(parse_request(body, settings.max_items))
-            admission.admit(len(items))
-            outcomes = await _unless_client_leaves(request, [_admitted(dispatcher, admission, item) for item in items])
+            async with bodies.body_of(request) as body:
+                items = items_of(parse_request(body, settings.max_items))
+                admission.admit(len(items))
+                calls = [asyncio.create_task(dispatcher.conduct(item)) for item in items]
+                for call in calls:
+                    call.add_done_callback(lambda _: admission.withdraw())
+                answers = await _unless_client_leaves(request, calls)
         finally:
             requests -= 1
-        if outcomes is None:
+        if answers is None:
             log.info("client_gone", items=len(items))
             return Response(status_code=CLIENT_GONE)
         seconds = time.perf_counter() - arrived
         log.debug("observation", items=len(items), seconds=round(seconds, 4))
-        answer = ObservationResponse(
-            observations=[outcome.observation for outcome in outcomes],
-            dones=[outcome.done for outcome in outcomes],
-            valids=[outcome.valid for outcome in outcomes],
-            processing_time_ms=1000 * seconds,
-        )
         return Response(
-            answer.model_dump_json(exclude_none=True),
+            _response(answers, seconds).model_dump_json(exclude_none=True),
             media_type="application/json",
             headers={"X-Process-Time": f"{seconds:.6f}"},
         )
@@ -125,17 +122,19 @@ def create_app(settings: ServerSettings, tools: Sequence[AnyTool]) -> FastAPI:
     return app
 
 
-async def _admitted(dispatcher: Dispatcher, admission: Admission, item: Item) -> Outcome:
-    try:
-        return await dispatcher.conduct(item)
-    finally:
-        admission.withdraw()
+def _response(answers: Sequence[Answer], seconds: float) -> ObservationResponse:
+    return ObservationResponse(
+        observations=[answer.outcome.observation for answer in answers],
+        dones=[answer.outcome.done for answer in answers],
+        valids=[answer.outcome.valid for answer in answers],
+        processing_time_ms=1000 * seconds,
+        queue_time_ms=1000 * max(answer.queued_seconds for answer in answers),
+    )
 
 
-async def _unless_client_leaves(request: Request, calls: Sequence[Any]) -> list[Outcome] | None:
-    """The outcomes of all calls in order; None, with the calls cancelled, when the client goes away first."""
-    running = [asyncio.create_task(call) for call in calls]
-    all_done = asyncio.gather(*running)
+async def _unless_client_leaves(request: Request, calls: Sequence[asyncio.Task[Answer]]) -> list[Answer] | None:
+    """The answers of all calls in order; None, with the calls cancelled, when the client goes away first."""
+    all_done = asyncio.gather(*calls)
     gone = asyncio.create_task(_client_gone(request))
     try:
         await asyncio.wait((all_done, gone), return_when=asyncio.FIRST_COMPLETED)
@@ -143,29 +142,12 @@ async def _unless_client_leaves(request: Request, calls: Sequence[Any]) -> list[
     finally:
         gone.cancel()
         all_done.cancel()
-        await asyncio.gather(gone, *running, return_exceptions=True)
+        await asyncio.gather(gone, *calls, return_exceptions=True)
 
 
 async def _client_gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-async def _read_body(request: Request, limit: int, seconds: float) -> bytes:
-    message = f"the body is larger than the limit of {limit} bytes; split the request"
-    declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
-        raise refuse(413, "body_too_large", (), message)
-    body = bytearray()
-    try:
-        async with asyncio.timeout(seconds):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > limit:
-                    raise refuse(413, "body_too_large", (), message)
-    except TimeoutError:
-        raise refuse(408, "body_too_slow", (), f"the body did not arrive within {seconds:g} s") from None
-    return bytes(body)
 
 
 def _refusal(status: int, refusal: Refusal, headers: dict[str, str] | None = None) -> JSONResponse:

@@ -1,9 +1,9 @@
-"""One item of a request: which tool it is for, running it, and what to answer when that goes wrong. No item touches another."""
+"""One item of a request: which tool it is for, running it, what to answer when that fails. No item touches another."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -46,8 +46,15 @@ def items_of(request: ObservationRequest) -> list[Item]:
     ]
 
 
+class Answer(NamedTuple):
+    """What an item's turn comes to, and how long it had to wait for its slot."""
+
+    outcome: Outcome
+    queued_seconds: float = 0.0
+
+
 class Dispatcher:
-    """Runs items through the tools. Every way out of `conduct` is an outcome, but for cancellation."""
+    """Runs items through the tools. Every way out of `conduct` is an answer, but for cancellation."""
 
     def __init__(
         self, tools: Sequence[AnyTool], admission: Admission, gauges: Gauges, *, done_if_invalid: bool, seconds: float
@@ -59,7 +66,7 @@ class Dispatcher:
         self.done_if_invalid = done_if_invalid
         self.seconds = seconds
 
-    async def conduct(self, item: Item) -> Outcome:
+    async def conduct(self, item: Item) -> Answer:
         """What this item's turn comes to."""
         for name, value in (
             ("trajectory_ids", item.trajectory_id),
@@ -67,20 +74,20 @@ class Dispatcher:
             ("extra_fields", item.extra_field),
         ):
             if (fault := unreadable_text(value)) is not None:
-                return self._invalid(f"{name}[{item.index}] holds {fault}")
+                return Answer(self._invalid(f"{name}[{item.index}] holds {fault}"))
         if item.finish:
-            outcome = await self._run(self.finish, item, "")
+            answer = Answer(await self.finish.conduct_action(item.trajectory_id, "", item.extra_field))
         else:
             tool, action = self._choose(item.text)
             if isinstance(action, Malformed):
-                outcome = self._invalid(action.reason, action.observation, tool)
+                answer = Answer(self._invalid(action.reason, action.observation, tool))
             elif tool is None:
-                outcome = self._invalid("no tool accepts this action")
+                answer = Answer(self._invalid("no tool accepts this action"))
             else:
-                outcome = await self._run(tool, item, action)
+                answer = await self._run(tool, item, action)
         if item.finish or item.is_last_step:
             await self._close(item)
-        return outcome
+        return answer
 
     def _choose(self, text: str) -> tuple[AnyTool | None, Any]:
         """The first tool that accepts the text; else the first to which it looks like a failed call."""
@@ -97,24 +104,25 @@ class Dispatcher:
                 return tool, action
         return malformed or (None, None)
 
-    async def _run(self, tool: AnyTool, item: Item, action: object) -> Outcome:
+    async def _run(self, tool: AnyTool, item: Item, action: object) -> Answer:
+        queued = 0.0
         try:
-            async with asyncio.timeout(self.seconds) as limit, self.admission.slot():
+            async with asyncio.timeout(self.seconds) as limit, self.admission.slot() as queued:
                 with self.gauges.seconds.labels(tool.name).time():
-                    outcome = Outcome(*await tool.conduct_action(item.trajectory_id, action, item.extra_field))
-        except TimeoutError as error:
-            if not limit.expired():
-                return self._failed(tool, item, error)
-            self.gauges.timeouts.labels(tool.name).inc()
-            self.gauges.calls.labels(tool.name, "timeout").inc()
-            message = f"[the request's time limit of {self.seconds:g} s was reached; the call was ended]"
-            return Outcome(ObservationObject(obs=message, timeout=True, tool_type=tool.name), done=False, valid=True)
+                    outcome = _checked(await tool.conduct_action(item.trajectory_id, action, item.extra_field))
         except Exception as error:  # noqa: BLE001 - a tool author's code
-            return self._failed(tool, item, error)
+            if isinstance(error, TimeoutError) and limit.expired():
+                said = ObservationObject(obs=self._out_of_time(), timeout=True, tool_type=tool.name)
+                outcome = Outcome(said, timed_out=True)
+            else:
+                return Answer(self._failed(tool, item, error), queued)
         if outcome.timed_out:
             self.gauges.timeouts.labels(tool.name).inc()
         self.gauges.calls.labels(tool.name, "timeout" if outcome.timed_out else "ok").inc()
-        return outcome
+        return Answer(outcome, queued)
+
+    def _out_of_time(self) -> str:
+        return f"[the request's time limit of {self.seconds:g} s was reached; the call was ended]"
 
     def _failed(self, tool: AnyTool, item: Item, error: Exception) -> Outcome:
         """The tool's own fault: the row ends, its neighbours do not notice."""
@@ -137,3 +145,15 @@ class Dispatcher:
                 await asyncio.wait_for(tool.close(item.trajectory_id), timeout=30)
             except Exception as error:  # noqa: BLE001 - a tool author's code
                 log.error("close_failed", tool=tool.name, trajectory_id=item.trajectory_id, error=repr(error))
+
+
+def _checked(given: Outcome) -> Outcome:
+    """What a tool returned, if an answer can be made of it; raises otherwise, so that only this item fails."""
+    observation, done, valid, timed_out = Outcome(*given)
+    if isinstance(observation, str):
+        observation = observation.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    elif not isinstance(observation, ObservationObject):
+        raise TypeError(f"an observation must be a string or an ObservationObject, not {type(observation).__name__}")
+    if not (isinstance(done, bool) and isinstance(valid, bool)):
+        raise TypeError(f"done and valid must be bool, not {type(done).__name__} and {type(valid).__name__}")
+    return Outcome(observation, done, valid, timed_out)

@@ -57,7 +57,8 @@ def unreadable_text(value: object) -> str | None:
             try:
                 leaf.encode()
             except UnicodeEncodeError as error:
-                return f"a lone surrogate (U+{ord(leaf[error.start]):04X}) at position {error.start}, which is not a character"
+                code = f"U+{ord(leaf[error.start]):04X}"
+                return f"a lone surrogate ({code}) at position {error.start}, which is not a character"
     return None
 
 

@@ -1,4 +1,4 @@
-"""What goes over the wire of `POST /get_observation`: typed request and answer. Imports no web framework, so clients use it too.
+"""What goes over the wire of `POST /get_observation`: typed request and answer, for server and clients alike.
 
 The field names and the answer's shape are those of the original verl-tool. What the original let through (lists of
 different lengths, unknown fields, wrong types) is refused here with the name of the field.
@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    FiniteFloat,
     SkipValidation,
     WithJsonSchema,
     model_validator,
@@ -52,8 +53,10 @@ class ObservationRequest(BaseModel):
         for name in ("actions", "extra_fields", "finish", "is_last_step"):
             values: Sequence[object] | None = getattr(self, name)
             if values is not None and len(values) != expected:
-                raise ValueError(
-                    f"{name} has {len(values)} items, but trajectory_ids has {expected}; the lists must be of one length"
+                raise PydanticCustomError(
+                    "lengths_differ",
+                    "{name} has {found} items, but trajectory_ids has {expected}; the lists must be of one length",
+                    {"name": name, "found": len(values), "expected": expected},
                 )
         return self
 
@@ -67,10 +70,10 @@ class ObservationObject(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     obs: str = Field(description="the text that the model reads")
-    reward: float | None = Field(default=None, description="a reward that the tool gives with this observation")
+    reward: float | None = Field(default=None, allow_inf_nan=False, description="a reward given with this observation")
     image: list[str] | None = Field(default=None, description="images, as data URLs")
     video: list[str] | None = None
-    metrics: dict[str, float] | None = Field(default=None, description="numbers for the training's metrics")
+    metrics: dict[str, FiniteFloat] | None = Field(default=None, description="numbers for the training's metrics")
     timeout: bool | None = None
     invalid_reason: str | None = Field(default=None, description="why the action was not valid")
     available_tools: list[str] | None = None
@@ -87,14 +90,12 @@ class ObservationResponse(BaseModel):
     dones: list[bool]
     valids: list[bool]
     processing_time_ms: float
-    queue_time_ms: float = 0.0
+    queue_time_ms: float = Field(description="the longest that one of the items waited for a slot")
 
     @model_validator(mode="after")
     def _lists_are_parallel(self) -> Self:
-        if not len(self.observations) == len(self.dones) == len(self.valids):
-            raise ValueError(
-                f"{len(self.observations)} observations, {len(self.dones)} dones and {len(self.valids)} valids; there must be as many of each"
-            )
+        if len({len(self.observations), len(self.dones), len(self.valids)}) != 1:
+            raise ValueError("observations, dones and valids must have as many items each")
         return self
 
 

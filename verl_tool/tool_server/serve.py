@@ -1,4 +1,4 @@
-"""The server's process: takes its port, starts the tools, answers until it is told to end, and leaves nothing behind."""
+"""The server's process: takes its port, starts the tools, answers until told to end, and leaves nothing behind."""
 
 import asyncio
 import contextlib
@@ -100,7 +100,7 @@ def _write_port(path: Path, port: int) -> None:
 
 
 async def _end_with_parent(server: uvicorn.Server, parent: int) -> None:
-    while os.getppid() == parent:
+    while os.getppid() == parent:  # noqa: ASYNC110 - nobody tells a process that its parent has ended
         await asyncio.sleep(PARENT_LOOK)
     log.warning("parent_ended", parent=parent)
     server.force_exit = server.should_exit = True

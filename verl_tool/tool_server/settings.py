@@ -25,7 +25,7 @@ class ServerSettings(BaseModel):
     host: str = Field(default="127.0.0.1", description="address to listen on")
     port: int = Field(default=5000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     port_file: Path | None = Field(default=None, description="file to write the port to once the server answers")
-    max_concurrent: int = Field(default=64, ge=1, description="tool calls that run at once")
+    max_concurrent: int = Field(default=256, ge=1, description="tool calls that run at once")
     queue_limit: int = Field(
         default=4096, ge=0, description="tool calls that may wait; a request past it is answered 503"
     )
@@ -46,7 +46,7 @@ class ServerSettings(BaseModel):
     def _a_whole_request_fits(self) -> Self:
         if self.max_items > self.max_concurrent + self.queue_limit:
             raise ValueError(
-                f"max_items ({self.max_items}) is more than max_concurrent + queue_limit ({self.max_concurrent} + {self.queue_limit}): "
-                "a full request would never be accepted; raise queue_limit or lower max_items"
+                f"max_items ({self.max_items}) is more than max_concurrent ({self.max_concurrent}) and queue_limit "
+                f"({self.queue_limit}) together: a full request would never fit; raise queue_limit or lower max_items"
             )
         return self

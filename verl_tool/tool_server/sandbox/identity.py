@@ -1,6 +1,7 @@
-"""As whom a snippet runs: a user id of its own where the server may choose one, else the server's, never with privileges.
+"""As whom a snippet runs: a user id of its own where the server may choose one, and never with privileges.
 
-A user id for each slot makes the kernel count processes for each run alone, and keeps a run from signalling anything else.
+A user id for each slot makes the kernel count processes for each run alone, and keeps a run from signalling others.
+Without it (the server itself is no root) the supervisor's own count holds the limit of processes.
 """
 
 import os

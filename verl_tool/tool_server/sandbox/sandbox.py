@@ -41,43 +41,49 @@ PRELOAD = [
     "typing",
 ]
 ROOT = Path(__file__).parents[3]
-BOOT = "import sys; sys.path.append(sys.argv[2]); from verl_tool.tool_server.sandbox.zygote import main; sys.path.pop(); main(int(sys.argv[1]), sys.argv[3], sys.argv[4:])"
+BOOT = """
+import sys
+control, root, base, *preload = sys.argv[1:]
+sys.path.append(root)
+from verl_tool.tool_server.sandbox.zygote import main
+sys.path.remove(root)
+main(int(control), base, preload)
+"""
 START_LIMIT = 120.0  # seconds; preloaded modules may be slow to import on a cold disk
 GRACE = 30.0  # seconds past a run's own wall limit, after which its supervisor is given up
 
 
 class Sandbox:
-    """Runs code in limited processes. One for a server; as many runs at once as the caller allows."""
+    """Runs code in limited processes, so many at once; more wait for their turn."""
 
-    def __init__(self, limits: Limits, *, preload: Sequence[str] = PRELOAD) -> None:
+    def __init__(self, limits: Limits, *, runs: int = 16, preload: Sequence[str] = PRELOAD) -> None:
         self.limits = limits
         self.preload = tuple(preload)
         self._starting = asyncio.Lock()
         self._zygote: _Zygote | None = None
-        self._free_slots: list[int] = []
-        self._slots = 0
+        self._turn = asyncio.Semaphore(runs)
+        self._free_slots = list(range(runs))
 
     async def start(self) -> None:
         """Starts the zygote and has it run something, so that a sandbox that cannot work is known at once."""
         result = await self.run("print('ready')")
         if result.ending is not Ending.EXITED or result.stdout != b"ready\n":
             await self.close()
-            raise ToolServerError(
-                f"the sandbox does not work here: {result.reason or result.stderr.decode('utf-8', 'replace') or result.ending}"
-            )
+            reason = result.reason or result.stderr.decode("utf-8", "replace") or result.ending
+            raise ToolServerError(f"the sandbox does not work here: {reason}")
 
     async def run(self, code: str, stdin: str | None = None) -> RunResult:
         """Runs this code to its end or its limit; cancelling the call ends the run."""
-        request, slot = b"", self._take_slot()
-        try:
-            request = frames.pack_request(code, stdin, self.limits, slot)
-            reader, writer = await self._open_channel()
+        async with self._turn:
+            slot = heapq.heappop(self._free_slots)
             try:
-                return await self._converse(reader, writer, request)
+                reader, writer = await self._open_channel()
+                try:
+                    return await self._converse(reader, writer, frames.pack_request(code, stdin, self.limits, slot))
+                finally:
+                    writer.close()
             finally:
-                writer.close()
-        finally:
-            heapq.heappush(self._free_slots, slot)
+                heapq.heappush(self._free_slots, slot)
 
     async def close(self) -> None:
         zygote, self._zygote = self._zygote, None
@@ -130,12 +136,6 @@ class Sandbox:
             if self._zygote is None:
                 self._zygote = await _Zygote.start(self.preload)
             return self._zygote
-
-    def _take_slot(self) -> int:
-        if self._free_slots:
-            return heapq.heappop(self._free_slots)
-        self._slots += 1
-        return self._slots - 1
 
 
 class _Zygote:

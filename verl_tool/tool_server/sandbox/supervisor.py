@@ -4,6 +4,7 @@ It is a subreaper, so the snippet's whole tree stays below it, and it ends that 
 or when the server closes the channel (the client went away, or the server itself is gone).
 """
 
+import contextlib
 import os
 import select
 import shutil
@@ -44,10 +45,8 @@ def supervise(channel: socket.socket, base: str, identities: Identities) -> None
         _remove(directory)
     if not ended:
         result = replace(result, ending=Ending.FAILED, reason="a process of the run could not be ended")
-    try:
+    with contextlib.suppress(OSError):  # the client is gone
         channel.sendall(frames.pack_result(result))
-    except OSError:
-        pass  # the client is gone
 
 
 def _run(

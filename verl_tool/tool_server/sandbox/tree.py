@@ -1,8 +1,9 @@
 """A look at, and an end to, all the descendants of this process, through /proc.
 
-The process that calls this is a subreaper, so a descendant that double-forks or starts a session of its own is still below it.
+The caller is a subreaper, so a descendant that double-forks or starts a session of its own is still below it.
 """
 
+import contextlib
 import os
 import signal
 import time
@@ -68,7 +69,7 @@ def descendants(of: int | None = None) -> Iterator[int]:
 
 
 def end(spare: frozenset[int] = frozenset(), *, within: float = 5.0) -> bool:
-    """Kills and reaps all descendants but the `spare` children and theirs; False if some still live after `within` seconds.
+    """Kills and reaps all descendants but the `spare` children and theirs; False if that takes longer than `within`.
 
     Zombies are only reaped once nothing lives: an unreaped zombie holds its place under the process limit, so that
     a snippet that forks without end gets no new place while it is being killed.
@@ -97,10 +98,8 @@ def _reap(pids: list[int]) -> None:
 
 
 def _kill(pid: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
 
 
 def _children(pid: int) -> list[int]:

@@ -1,6 +1,6 @@
 """The warm interpreter: a process started once, without the server's environment, that forks a supervisor for each run.
 
-It stays single-threaded and imports what most snippets import, so that a run costs two forks and not an interpreter start.
+Single-threaded; imports what most snippets import, so that a run costs two forks and not an interpreter start.
 """
 
 import contextlib

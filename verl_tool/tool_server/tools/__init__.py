@@ -1,4 +1,7 @@
-"""The tools that come with the server. Others join by the entry point group `verl_tool.tools` or by `--tool path.py:Class`."""
+"""The tools that come with the server.
+
+Others join by the entry point group `verl_tool.tools` or by `--tool path.py:Class`.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,5 +1,6 @@
 """Runs a model's Python, each call in a process tree of its own that keeps nothing from one call to the next."""
 
+import os
 import signal
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,11 @@ class PythonCodeSettings(ToolSettings):
     memory_mib: int = Field(
         default=2048, ge=64, description="memory of its process tree, and address space of each process"
     )
+    concurrent_runs: int = Field(
+        default_factory=lambda: max(16, 4 * len(os.sched_getaffinity(0))),
+        ge=1,
+        description="calls that run at once; more wait, without their time running",
+    )
     processes: int = Field(default=128, ge=1, description="processes and threads at once")
     open_files: int = Field(default=256, ge=16, description="open files of each process")
     file_mib: int = Field(default=512, ge=1, description="size of any one file it writes")
@@ -60,7 +66,7 @@ class PythonCode(Tool[PythonCall]):
     def __init__(self, settings: PythonCodeSettings) -> None:
         super().__init__(settings)
         self.output_chars = settings.output_chars
-        self.sandbox = Sandbox(settings.limits(), preload=(*PRELOAD, *settings.preload))
+        self.sandbox = Sandbox(settings.limits(), runs=settings.concurrent_runs, preload=(*PRELOAD, *settings.preload))
 
     async def start(self) -> None:
         await self.sandbox.start()

@@ -1,4 +1,4 @@
-"""From names and paths to tools that are ready to start; whatever is wrong with one is said before the server starts."""
+"""From names and paths to tools that are ready to start; what is wrong with one is said before the server starts."""
 
 import difflib
 import importlib.metadata
@@ -35,10 +35,9 @@ def build_tools(
     if "finish" not in wanted:
         classes.append(TOOLS["finish"])
     _refuse_doubles(classes)
-    if unused := settings.keys() - {kind.name for kind in classes}:
-        raise ConfigError(
-            f"--set: tool {min(unused)!r} has settings but is not among the tools: {', '.join(kind.name for kind in classes)}"
-        )
+    active = [kind.name for kind in classes]
+    if unused := settings.keys() - set(active):
+        raise ConfigError(f"--set {min(unused)}.…: {min(unused)!r} is not among the tools: {', '.join(active)}")
     return tuple(_configured(kind, settings.get(kind.name, {})) for kind in classes)
 
 
