@@ -1,0 +1,1 @@
+"""The trainer: verl's synchronous PPO trainer over workers that call tools. Imports nothing heavy by itself."""

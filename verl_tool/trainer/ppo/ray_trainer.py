@@ -1,0 +1,175 @@
+"""verl's synchronous PPO trainer over workers that call tools; rollout, guard, trajectories, checkpoints are ours."""
+
+from typing import Any
+
+import ray
+import transfer_queue as tq
+from omegaconf import DictConfig, OmegaConf, open_dict
+from verl.trainer.ppo.utils import Role
+from verl.trainer.ppo.v1 import PPOTrainerSync
+from verl.utils.debug import marked_timer
+
+from verl_tool.errors import ConfigError
+from verl_tool.llm_agent.config import AgentActorConfig, RolloutVia
+from verl_tool.trainer.ppo import checkpoints, logprob_gap
+from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD
+from verl_tool.trainer.ppo.rollout import WorkerGroupRollout
+from verl_tool.trainer.ppo.trajectory_files import trajectory_line, write_trajectories
+from verl_tool.worker.fsdp_workers import AgentActorRolloutRefWorker, training_worker_class
+from verl_tool.worker.server import register_replica
+
+DATA_FOR_WORKERS = ("max_prompt_length", "max_response_length", "truncation", "apply_chat_template_kwargs")
+
+
+class AgentRayPPOTrainer(PPOTrainerSync):
+    """Trains on what `AgentActorRolloutRefWorker.generate_sequences` gives."""
+
+    def __init__(self, config: DictConfig) -> None:
+        self.check(config)
+        with open_dict(config):
+            # verl gives a worker `actor_rollout_ref` and nothing else
+            config.actor_rollout_ref.data = {name: config.data.get(name) for name in DATA_FOR_WORKERS}
+        super().__init__(config)
+        self.agent_config = AgentActorConfig.parse(OmegaConf.to_container(config.actor_rollout_ref.agent, resolve=True))
+        self._precision = logprob_gap.precision_of(
+            rollout=config.actor_rollout_ref.rollout, actor=config.actor_rollout_ref.actor
+        )
+        self._rollout_metrics: dict[str, float] = {}
+
+    @staticmethod
+    def check(config: DictConfig) -> None:
+        """Raises ConfigError for a setting of verl's that this trainer cannot honour."""
+        rollout = config.actor_rollout_ref.rollout
+        faults = []
+        if rollout.name != "vllm":
+            faults.append(f"actor_rollout_ref.rollout.name: {rollout.name!r}; only vllm tells how a generation ended")
+        if config.trainer.v1.trainer_mode != "sync":
+            faults.append(f"trainer.v1.trainer_mode: {config.trainer.v1.trainer_mode!r}; only sync is supported")
+        if not rollout.calculate_log_probs:
+            faults.append("actor_rollout_ref.rollout.calculate_log_probs: false; the log-probability guard needs true")
+        if not config.actor_rollout_ref.hybrid_engine:
+            faults.append("actor_rollout_ref.hybrid_engine: false; only true is supported")
+        if faults:
+            raise ConfigError("\n".join(faults))
+
+    def rollout_manager(self) -> Any:
+        """What `fit` hands every batch to, by `actor_rollout_ref.agent.rollout_via`."""
+        if self.agent_config.rollout_via is RolloutVia.AGENT_LOOP:
+            from verl_tool.trainer.agent_loop import ToolAgentLoopManager
+
+            return ToolAgentLoopManager.create(
+                config=self.config,
+                llm_client=self.get_llm_client(),
+                teacher_client=self.get_teacher_client(),
+                reward_loop_worker_handles=self.get_reward_handles(),
+            )
+        return WorkerGroupRollout(
+            self.actor_rollout_wg,
+            self.get_reward_handles(),
+            rollout=self.config.actor_rollout_ref.rollout,
+            records_wanted=lambda validate: self._trajectory_folder(validate=validate) is not None,
+            on_metrics=self._rollout_metrics.update,
+        )
+
+    # Workers and servers
+
+    def _init_resource_pool_mgr(self) -> None:
+        super()._init_resource_pool_mgr()
+        for role in self.role_worker_mapping:
+            own = training_worker_class() if role == Role.Critic else AgentActorRolloutRefWorker
+            self.role_worker_mapping[role] = ray.remote(own)
+        register_replica()
+
+    # A step
+
+    def prepare_step(self) -> dict[str, float]:
+        self._rollout_metrics.clear()
+        with marked_timer("gen", self.timing_raw):
+            metrics = super().prepare_step()
+        return {**metrics, **self._rollout_metrics}
+
+    def _compute_old_log_prob(self, batch: Any, metrics: dict[str, Any]) -> Any:
+        batch = super()._compute_old_log_prob(batch, metrics)
+        correction = self.config.algorithm.get("rollout_correction") or {}
+        if correction.get("bypass_mode", False):
+            return batch  # verl then takes the engine's log-probabilities for the trainer's
+        gap = self._measure_gap(batch)
+        metrics.update(gap.metrics())
+        logprob_gap.check(
+            gap,
+            precision=self._precision,
+            age=0,  # the engine gets the new weights before every rollout
+            setting=self.agent_config.logprob_gap_limit,
+            step=self.global_steps,
+        )
+        return batch
+
+    def _measure_gap(self, batch: Any) -> logprob_gap.LogProbGap:
+        fields = ["rollout_log_probs", "old_log_probs", "response_mask"]
+        data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=fields)
+        engine, trainer, trained = (
+            data[name].to_padded_tensor(0) if data[name].is_nested else data[name] for name in fields
+        )
+        # Where observations are trained on, what was not sampled is known by the log-probability it does not have.
+        sampled = trained.bool() if self.agent_config.mask_observations else trained.bool() & (engine != 0)
+        return logprob_gap.measure(engine=engine, trainer=trainer, sampled=sampled)
+
+    # Validation
+
+    def _validate(self) -> dict[str, float]:
+        self._rollout_metrics.clear()
+        metrics = super()._validate()
+        return {**metrics, **{f"val-{name}": value for name, value in self._rollout_metrics.items()}}
+
+    def _val_metrics_update(
+        self, data_sources: Any, sample_uids: Any, reward_extra_infos_dict: Any, *args: Any, **kwargs: Any
+    ) -> dict[str, float]:
+        measured = {name: values for name, values in reward_extra_infos_dict.items() if name != TRAJECTORY_RECORD}
+        result: dict[str, float] = super()._val_metrics_update(data_sources, sample_uids, measured, *args, **kwargs)
+        return result
+
+    # Trajectories
+
+    def _log_rollout_data(self, batch: Any, timing_raw: Any, rollout_data_dir: str) -> None:
+        fields = ["rm_scores", "reward_model", "extra_fields"]
+        data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id, select_fields=fields)
+        scores = data["rm_scores"].sum(dim=1).tolist()
+        extras = [extra.get("reward_extra_info", {}) for extra in list(data["extra_fields"])]
+        truths = [entry.get("ground_truth") for entry in list(data["reward_model"])]
+        real = [index for index, tag in enumerate(batch.tags) if not tag.get("is_padding", False)]
+        self._write(
+            rollout_data_dir,
+            [(batch.keys[i], extras[i].get(TRAJECTORY_RECORD), scores[i], truths[i]) for i in real],
+        )
+
+    def _dump_generations(
+        self, inputs: Any, outputs: Any, gts: Any, scores: Any, reward_extra_infos_dict: Any, dump_path: str
+    ) -> None:
+        """verl's hook for what was validated."""
+        keys = reward_extra_infos_dict["uid"]
+        records = reward_extra_infos_dict.get(TRAJECTORY_RECORD, [None] * len(keys))
+        self._write(dump_path, list(zip(keys, records, scores, gts, strict=True)))
+
+    def _write(self, folder: str, entries: list[tuple[str, str | None, float, Any]]) -> None:
+        lines = [
+            trajectory_line(record, key=key, step=self.global_steps, reward=reward, ground_truth=truth)
+            for key, record, reward, truth in sorted(entries, key=lambda entry: entry[0])
+            if record is not None
+        ]
+        write_trajectories(folder, self.global_steps, lines)
+
+    def _trajectory_folder(self, *, validate: bool) -> str | None:
+        folder = self.config.trainer.get("validation_data_dir" if validate else "rollout_data_dir")
+        return str(folder) if folder else None
+
+    # Checkpoints
+
+    def _save_checkpoint(self) -> None:
+        super()._save_checkpoint()
+        if not self.config.actor_rollout_ref.actor.get("checkpoint", {}).get("async_save", False):
+            checkpoints.mark_whole(self.config.trainer.default_local_dir, self.global_steps)
+
+    def _load_checkpoint(self) -> None:
+        if self.config.trainer.resume_mode == "auto":
+            checkpoints.repair_tracker(self.config.trainer.default_local_dir)
+        super()._load_checkpoint()

@@ -1,0 +1,68 @@
+"""One training run in this process: Ray, verl's TransferQueue, the trainer, and the end of all three.
+
+verl runs its trainer in a Ray actor (verl/trainer/main_ppo.py, TaskRunnerV1). Here it is the driver itself: one process
+less to start, a fault is an exception and not a remote traceback, and an interrupt reaches it.
+"""
+
+import signal
+import types
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import structlog
+from omegaconf import DictConfig, OmegaConf
+
+if TYPE_CHECKING:
+    from verl_tool.trainer.ppo.ray_trainer import AgentRayPPOTrainer
+
+log = structlog.get_logger(__name__)
+
+
+def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
+    """Trains. Whatever is raised, nothing of the run is left running."""
+    import ray
+    import transfer_queue as tq
+    from verl.utils.logging_utils import configure_verl_logging
+
+    trainer_class.check(config)
+    configure_verl_logging()
+    config.transfer_queue.enable = True
+    own_cluster = start_ray(config)
+    signal.signal(signal.SIGTERM, _end)
+    OmegaConf.resolve(config)
+    trainer: AgentRayPPOTrainer | None = None
+    finished = False
+    try:
+        tq.init(config.transfer_queue)
+        trainer = trainer_class(config)
+        trainer.init()
+        trainer.fit(trainer.rollout_manager())
+        finished = True
+    finally:
+        if tracking := getattr(trainer, "logger", None):
+            tracking.finish(exit_code=0 if finished else 1)
+        tq.close()
+        if own_cluster:
+            ray.shutdown()
+
+
+def start_ray(config: DictConfig) -> bool:
+    """Connects to the cluster in `ray_kwargs.ray_init.address` or RAY_ADDRESS, else starts one; True: ours to end."""
+    import ray
+    from verl.trainer.constants_ppo import get_ppo_ray_runtime_env
+
+    if ray.is_initialized():
+        return False
+    given = config.ray_kwargs.get("ray_init") or {}
+    default_env: dict[str, Any] = get_ppo_ray_runtime_env(config)
+    default_env.setdefault("env_vars", {})["TRANSFER_QUEUE_ENABLE"] = "1"
+    merged = OmegaConf.create({**given, "runtime_env": OmegaConf.merge(default_env, given.get("runtime_env") or {})})
+    arguments = OmegaConf.to_container(merged, resolve=True)
+    assert isinstance(arguments, dict)
+    log.info("starting ray", **{str(name): value for name, value in arguments.items()})
+    ray.init(**{str(name): value for name, value in arguments.items()})
+    return True
+
+
+def _end(number: int, frame: types.FrameType | None) -> NoReturn:
+    """SIGTERM is to clean up like an interrupt does."""
+    raise SystemExit(128 + number)
