@@ -12,6 +12,7 @@ from verl_tool.llm_agent.engine import TokenId
 from verl_tool.llm_agent.limits import Limits
 from verl_tool.llm_agent.metrics import row_stats
 from verl_tool.llm_agent.record import Segment, SegmentKind, ToolCallRecord
+from verl_tool.llm_agent.tokens import Span
 from verl_tool.llm_agent.trajectory import FinishReason, Trajectory
 
 Decode = Callable[[Sequence[TokenId]], str]
@@ -29,11 +30,11 @@ def gets_loss(row: Trajectory, config: AgentActorConfig) -> bool:
     return not (config.mask_void_traj and void)
 
 
-def response_loss_mask(row: Trajectory, config: AgentActorConfig) -> list[bool]:
-    """One flag a response token, by position."""
+def trained_spans(row: Trajectory, config: AgentActorConfig) -> list[Span]:
+    """The stretches of the response that get loss."""
     if not gets_loss(row, config):
-        return [False] * len(row.stream.response)
-    return row.stream.loss_mask(train_on_observations=not config.mask_observations)
+        return []
+    return row.stream.trained_spans(train_on_observations=not config.mask_observations)
 
 
 def compose_tensors(
@@ -41,10 +42,12 @@ def compose_tensors(
 ) -> dict[str, torch.Tensor]:
     """Padded tensors of B rows; P = limits.prompt, R = limits.response_width.
 
-    int64: `prompts` (B, P) left-padded, `responses` (B, R) right-padded, `responses_with_loss_mask` the same with pad in
-    place of what gets no loss, `input_ids`, `attention_mask`, `position_ids`, `loss_mask` (B, P+R), `response_mask` (B, R);
-    float32: `rollout_log_probs` (B, R), 0 where nothing was sampled, and `tool_rewards` (B, R), each at the last token
-    of the action it answers. All masks come from positions: a pad id inside a row is a token like any other.
+    int64: `prompts` (B, P) left-padded, `responses` (B, R) right-padded, `responses_with_loss_mask` the same with pad
+    in place of what gets no loss, `response_mask` (B, R); over both parts, (B, P+R), `input_ids`, `attention_mask`,
+    `position_ids`, `loss_mask`. float32: `rollout_log_probs` (B, R), 0 where nothing was sampled, and `tool_rewards`
+    (B, R), each at the last token of the action it answers.
+
+    All masks come from positions: a pad id inside a row is a token like any other.
     """
     count, prompt_width, width = len(rows), limits.prompt, limits.response_width
     prompts = np.full((count, prompt_width), pad_id, dtype=np.int64)
@@ -59,7 +62,8 @@ def compose_tensors(
         prompts[i, start:] = prompt
         responses[i, :stop] = response
         attention[i, start : prompt_width + stop] = 1
-        response_mask[i, :stop] = response_loss_mask(row, config)
+        for span in trained_spans(row, config):
+            response_mask[i, span.start : span.stop] = 1
         log_probs[i, :stop] = row.stream.log_probs
         for position, reward in row.tool_rewards:
             tool_rewards[i, position] += reward
@@ -101,17 +105,18 @@ def compose_columns(rows: Sequence[Trajectory], *, weights_version: int) -> dict
 
 def trajectory_record(row: Trajectory, *, config: AgentActorConfig, decode: Decode) -> dict[str, Any]:
     """The row as the fields `prompt`, `segments`, `tool_calls`, `finish_reason`, `turns` of a TrajectoryRecord."""
-    trained = response_loss_mask(row, config)
+    trained = set(trained_spans(row, config))
     stream = row.stream
     segments = []
-    for kind, start, stop in stream.spans:
+    for span in stream.spans:
+        kind, start, stop = span
         sampled = kind is SegmentKind.SAMPLED
         segments.append(
             Segment(
                 kind=kind,
                 text=decode(stream.response[start:stop]),
                 tokens=stop - start,
-                trained=any(trained[start:stop]),
+                trained=span in trained,
                 mean_log_prob=sum(stream.log_probs[start:stop]) / (stop - start) if sampled else None,
             )
         )

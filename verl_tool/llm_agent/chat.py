@@ -85,7 +85,7 @@ class ChatTemplate:
         return self._frames[key]
 
     def turn_text(self, observation: str, *, role: str, assistant_role: str) -> str:
-        """All that follows the model's turn, from its end to the opening of its next. Raises ConfigError like `frame`."""
+        """All that follows the model's turn, its end and the opening of its next. Raises ConfigError like `frame`."""
         key = (role, assistant_role)
         if key not in self._turns:
             self._turns[key] = self._accepted_turn(role, assistant_role)

@@ -1,4 +1,4 @@
-"""The agent's rollout of a batch: prompts in, trajectories with tools out. It knows neither its caller nor the engine."""
+"""The agent's rollout of a batch: prompts in, trajectories out. It knows neither its caller nor the engine."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """From a tool's answer to the tokens the model sees: wrapped, counted in tokens, cut at a limit, the cut marked."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from verl_tool.llm_agent.chat import ChatTemplate, Tokenizer, TurnFrame
 from verl_tool.llm_agent.config import AgentActorConfig, TruncateSide
@@ -17,13 +17,24 @@ _BYTES_A_CHARACTER = 4
 _REPLACEMENT = "\ufffd"  # what half a character decodes to
 
 
-@dataclass(frozen=True, slots=True)
+class _Framing(NamedTuple):
+    """What stands around an observation, as text and as tokens."""
+
+    before: str
+    behind: str
+    before_ids: list[TokenId]
+    behind_ids: list[TokenId]
+
+
 class ObservationEncoder:
     """Makes observation tokens by the settings of one job."""
 
-    tokenizer: Tokenizer
-    chat: ChatTemplate
-    config: AgentActorConfig
+    def __init__(self, tokenizer: Tokenizer, chat: ChatTemplate, config: AgentActorConfig) -> None:
+        self.tokenizer = tokenizer
+        self.chat = chat
+        self.config = config
+        self._special = tuple(tokenizer.all_special_tokens)
+        self._framings: dict[str, _Framing | None] = {}  # by the model's end token: a handful at most
 
     def check(self) -> None:
         """Raises ConfigError when the chat template has no form for this job's observations or requests to go on."""
@@ -39,16 +50,17 @@ class ObservationEncoder:
         """
         if budget < 1:
             return None
-        frame = self._frame()
-        if frame is None:
+        if end_text not in self._framings:
+            self._framings[end_text] = self._framing(end_text)
+        framing = self._framings[end_text]
+        if framing is None:
             return self._encode_rewritten(text, limit=limit, budget=budget, end_text=end_text)
-        opening = frame.before.removeprefix(end_text)
-        before, behind = self._encode(opening), self._encode(frame.behind)
+        before, behind = framing.before_ids, framing.behind_ids
         room = min(limit, budget - len(before) - len(behind))
         if room < 1:
             return None
         if not self._has_special(text) and len(text) <= room * _CHARACTERS_A_TOKEN:
-            whole = self._encode(opening + text + frame.behind)
+            whole = self._encode(framing.before + text + framing.behind)
             if len(whole) <= len(before) + room + len(behind) and len(whole) <= budget:
                 return whole
         return [*before, *self.cut(text, room), *behind]
@@ -87,6 +99,13 @@ class ObservationEncoder:
             return self.chat.frame(role=self.config.mtrl_role, assistant_role=self.config.assistant_role)
         return TurnFrame("", "")
 
+    def _framing(self, end_text: str) -> "_Framing | None":
+        frame = self._frame()
+        if frame is None:
+            return None
+        before = frame.before.removeprefix(end_text)
+        return _Framing(before, frame.behind, self._encode(before), self._encode(frame.behind))
+
     def _encode_rewritten(self, text: str, *, limit: int, budget: int, end_text: str) -> list[TokenId] | None:
         """Through a template that rewrites it: cut the text, have it rendered, cut more while it does not fit."""
         room = min(limit, budget)
@@ -111,11 +130,11 @@ class ObservationEncoder:
         return self._encode(text)
 
     def _has_special(self, text: str) -> bool:
-        return any(token in text for token in self.tokenizer.all_special_tokens)
+        return any(token in text for token in self._special)
 
     def _defused(self, text: str) -> str:
         """`text` with no special token in it, for a template that gets it as text."""
-        for token in self.tokenizer.all_special_tokens:
+        for token in self._special:
             text = text.replace(token, token[:1] + "\u200b" + token[1:])
         return text
 

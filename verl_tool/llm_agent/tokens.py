@@ -46,12 +46,16 @@ class TokenStream:
         self.log_probs.extend([0.0] * len(token_ids))
         self._extend(SegmentKind.FORCED, token_ids)
 
+    def trained_spans(self, *, train_on_observations: bool) -> list[Span]:
+        """The stretches that get loss: what was sampled, observations if asked for, never what the loop put there."""
+        kinds = {SegmentKind.SAMPLED} | ({SegmentKind.OBSERVATION} if train_on_observations else set())
+        return [span for span in self.spans if span.kind in kinds]
+
     def loss_mask(self, *, train_on_observations: bool) -> list[bool]:
-        """One flag a response token: whether it gets loss. Forced tokens and the prompt never do."""
-        mask: list[bool] = []
-        for kind, start, stop in self.spans:
-            trained = kind is SegmentKind.SAMPLED or (kind is SegmentKind.OBSERVATION and train_on_observations)
-            mask.extend([trained] * (stop - start))
+        """One flag a response token: whether it gets loss."""
+        mask = [False] * len(self.response)
+        for _, start, stop in self.trained_spans(train_on_observations=train_on_observations):
+            mask[start:stop] = [True] * (stop - start)
         return mask
 
     def sampled_count(self) -> int:

@@ -4,10 +4,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from aiohttp import web
 
 from tests.unit.llm_agent.builders import ScriptedEngine, a_config, a_tokenizer, calls_python, says, text_of
 from tests.unit.llm_agent.templates import FORGETS
-from tests.unit.llm_agent.test_tool_client import a_server, an_answer, web
+from tests.unit.llm_agent.test_tool_client import a_server, an_answer
 from verl_tool.errors import ConfigError, RolloutError
 from verl_tool.llm_agent.batch import object_array
 from verl_tool.llm_agent.manager import AgentActorManager

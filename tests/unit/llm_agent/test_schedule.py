@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -13,14 +14,13 @@ from tests.unit.llm_agent.builders import (
     a_config,
     a_runner,
     a_task,
-    a_tokenizer,
     calls_python,
     says,
     some_limits,
     text_of,
 )
 from verl_tool.errors import RolloutError
-from verl_tool.llm_agent.engine import Generation
+from verl_tool.llm_agent.engine import EngineFinish, Generation
 from verl_tool.llm_agent.record import SegmentKind
 from verl_tool.llm_agent.schedule import FailureWatch, run_async, run_sync
 from verl_tool.llm_agent.tool_call import ToolCall, ToolResult
@@ -111,7 +111,7 @@ async def test_async_has_no_more_in_flight_than_allowed() -> None:
     now, most = 0, 0
 
     class Counting(ScriptedEngine):
-        async def generate(self, **request: object) -> Generation:  # type: ignore[override]
+        async def generate(self, **request: Any) -> Generation:
             nonlocal now, most
             now += 1
             most = max(most, now)
@@ -185,22 +185,15 @@ def test_whatever_happens_trained_ids_are_sampled_ids(
     sampled: list[tuple[int, float]] = []
 
     def generate(_: list[int], number: int) -> Generation | Exception:
-        kind, size, _ = script[number % len(script)]
+        kind, size = script[number % len(script)][:2]
         if kind == "fail":
             return RuntimeError("lost")
-        text = "word " * size + ("</python>" if kind == "call" else "")
-        ids = a_tokenizer().encode(text, add_special_tokens=False) + (
-            [a_tokenizer().eos_token_id] if kind == "answer" else []
-        )
-        return (
-            says("", ends=False)
-            if not ids
-            else Generation(ids, [-(number + 1) / 7 - i for i in range(len(ids))], says("x").finish)
-        )
+        ids = says("word " * size + ("</python>" if kind == "call" else ""), ends=kind == "answer").token_ids
+        return Generation(ids, [-(number + 1) / 7 - place for place in range(len(ids))], EngineFinish.STOP)
 
     class Noting(ScriptedEngine):
-        async def generate(self, **request: object) -> Generation:  # type: ignore[override]
-            generation = await super().generate(**request)  # type: ignore[arg-type]
+        async def generate(self, **request: Any) -> Generation:
+            generation = await super().generate(**request)
             sampled.extend(zip(generation.token_ids, generation.log_probs, strict=True))
             return generation
 
