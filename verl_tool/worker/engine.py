@@ -1,11 +1,13 @@
 """The loop's Engine over verl's rollout servers: one replica's own, or all of them behind verl's load balancer."""
 
-import uuid
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from typing import Any
 
 from verl_tool.errors import TrajectoryError
 from verl_tool.llm_agent.engine import EngineFinish, Generation, TokenId
+
+sticky_id: ContextVar[str | None] = ContextVar("sticky_id", default=None)  # the trajectory that is being run
 
 
 class ServerEngine:
@@ -27,25 +29,19 @@ class ServerEngine:
 class BalancedEngine:
     """verl's LLMServerClient: a load balancer picks the replica, the same one for all calls of a trajectory."""
 
-    def __init__(self, client_generate: Callable[..., Awaitable[Any]], sticky_id: str | None = None) -> None:
+    def __init__(self, client_generate: Callable[..., Awaitable[Any]]) -> None:
         self._generate = client_generate
-        self._sticky_id = sticky_id
 
     async def generate(
         self, *, request_id: str, prompt_ids: Sequence[TokenId], sampling_params: dict[str, Any]
     ) -> Generation:
-        """Samples on the replica the balancer picks; verl makes the request's id (a new one a call)."""
+        """Samples on the replica picked by `sticky_id`; verl gives the request an id of its own, a new one a call."""
         output = await self._generate(
-            request_id=self._sticky_id or request_id,
+            request_id=sticky_id.get() or request_id,
             prompt_ids=list(prompt_ids),
             sampling_params=dict(sampling_params, logprobs=True),
         )
         return as_generation(output)
-
-
-def new_request_id() -> str:
-    """An id no other request has."""
-    return uuid.uuid4().hex
 
 
 def as_generation(output: Any) -> Generation:

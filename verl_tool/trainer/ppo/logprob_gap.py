@@ -66,10 +66,10 @@ def check(gap: LogProbGap, *, precision: Precision, age: int, setting: float | N
     if gap.mean <= allowed:
         return
     raise LogProbGapError(
-        f"step {step}: the engine and the trainer disagree on the log-probabilities of {gap.tokens} sampled tokens "
+        f"step {step}: the engine's and the trainer's log-probabilities of {gap.tokens} sampled tokens differ "
         f"by {gap.mean:.3g} nats on average (at most {gap.max:.3g}), more than the limit of {allowed:.3g} "
-        f"({'as set' if setting is not None else f'{precision}, weights {age} steps old at most'}). The run would train "
-        "on tokens or weights other than those that were sampled. Likely causes: the engine did not get the trainer's "
+        f"({'as set' if setting is not None else f'{precision}, weights {age} steps old at most'}). The run would "
+        "train on tokens or weights other than the sampled ones. Likely causes: the engine did not get the trainer's "
         "weights; a chat template or tokenizer that differs between the two; top_p, top_k or a repetition penalty in "
         "training, which change what the engine's log-probabilities mean; a precision lower than assumed. "
         f"If the gap is expected, set {LIMIT_SETTING}"

@@ -1,5 +1,6 @@
 """verl's synchronous PPO trainer over workers that call tools; rollout, guard, trajectories, checkpoints are ours."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import ray
@@ -9,12 +10,13 @@ from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
-from verl_tool.errors import ConfigError
+from verl_tool.errors import ConfigError, RolloutError
 from verl_tool.llm_agent.config import AgentActorConfig, RolloutVia
+from verl_tool.llm_agent.metrics import RowStats, summarise
 from verl_tool.trainer.ppo import checkpoints, logprob_gap
 from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD
 from verl_tool.trainer.ppo.rollout import WorkerGroupRollout
-from verl_tool.trainer.ppo.trajectory_files import trajectory_line, write_trajectories
+from verl_tool.trainer.ppo.trajectory_files import records_wanted, trajectory_line, write_trajectories
 from verl_tool.worker.fsdp_workers import AgentActorRolloutRefWorker, training_worker_class
 from verl_tool.worker.server import register_replica
 
@@ -29,12 +31,14 @@ class AgentRayPPOTrainer(PPOTrainerSync):
         with open_dict(config):
             # verl gives a worker `actor_rollout_ref` and nothing else
             config.actor_rollout_ref.data = {name: config.data.get(name) for name in DATA_FOR_WORKERS}
+            if config.actor_rollout_ref.agent.rollout_via == RolloutVia.AGENT_LOOP:
+                config.actor_rollout_ref.rollout.agent.default_agent_loop = "verl_tool"
         super().__init__(config)
         self.agent_config = AgentActorConfig.parse(OmegaConf.to_container(config.actor_rollout_ref.agent, resolve=True))
         self._precision = logprob_gap.precision_of(
             rollout=config.actor_rollout_ref.rollout, actor=config.actor_rollout_ref.actor
         )
-        self._rollout_metrics: dict[str, float] = {}
+        self._rows: list[RowStats] = []  # of the batch under way
 
     @staticmethod
     def check(config: DictConfig) -> None:
@@ -67,8 +71,8 @@ class AgentRayPPOTrainer(PPOTrainerSync):
             self.actor_rollout_wg,
             self.get_reward_handles(),
             rollout=self.config.actor_rollout_ref.rollout,
-            records_wanted=lambda validate: self._trajectory_folder(validate=validate) is not None,
-            on_metrics=self._rollout_metrics.update,
+            records_wanted=lambda validate: records_wanted(self.config.trainer, validate=validate),
+            on_rows=self._take_rows,
         )
 
     # Workers and servers
@@ -83,13 +87,37 @@ class AgentRayPPOTrainer(PPOTrainerSync):
     # A step
 
     def prepare_step(self) -> dict[str, float]:
-        self._rollout_metrics.clear()
+        self._rows.clear()
         with marked_timer("gen", self.timing_raw):
-            metrics = super().prepare_step()
-        return {**metrics, **self._rollout_metrics}
+            metrics: dict[str, float] = super().prepare_step()
+        return metrics
+
+    def _step_once(self, metrics: dict[str, Any], timing_raw: Any, sample_batch_size: int) -> Any:
+        try:
+            return super()._step_once(metrics, timing_raw, sample_batch_size)
+        finally:
+            self._collect_rows()  # also where verl stumbles over what is not there: what the rows raised tells more
+
+    def on_sample_end(self) -> None:
+        super().on_sample_end()
+        self._collect_rows()
+
+    def _take_rows(self, rows: Sequence[RowStats]) -> None:
+        self._rows += rows
+
+    def _collect_rows(self) -> None:
+        """Asks verl's agent-loop workers what became of the batch. Raises for them what the worker route raises."""
+        if self.agent_config.rollout_via is not RolloutVia.AGENT_LOOP:
+            return
+        rows, faults = self.agent_loop_manager.take_report()
+        if faults:
+            raise faults[0]
+        self._rows += rows
+        refuse_failed(self._rows, share=self.agent_config.max_failed_share)
 
     def _compute_old_log_prob(self, batch: Any, metrics: dict[str, Any]) -> Any:
         batch = super()._compute_old_log_prob(batch, metrics)
+        metrics.update(summarise(self._rows))
         correction = self.config.algorithm.get("rollout_correction") or {}
         if correction.get("bypass_mode", False):
             return batch  # verl then takes the engine's log-probabilities for the trainer's
@@ -117,9 +145,12 @@ class AgentRayPPOTrainer(PPOTrainerSync):
     # Validation
 
     def _validate(self) -> dict[str, float]:
-        self._rollout_metrics.clear()
-        metrics = super()._validate()
-        return {**metrics, **{f"val-{name}": value for name, value in self._rollout_metrics.items()}}
+        self._rows.clear()
+        try:
+            metrics = super()._validate()
+        finally:
+            self._collect_rows()  # also where verl stumbles over what is not there: what the rows raised tells more
+        return {**metrics, **{f"val-{name}": value for name, value in summarise(self._rows).items()}}
 
     def _val_metrics_update(
         self, data_sources: Any, sample_uids: Any, reward_extra_infos_dict: Any, *args: Any, **kwargs: Any
@@ -158,10 +189,6 @@ class AgentRayPPOTrainer(PPOTrainerSync):
         ]
         write_trajectories(folder, self.global_steps, lines)
 
-    def _trajectory_folder(self, *, validate: bool) -> str | None:
-        folder = self.config.trainer.get("validation_data_dir" if validate else "rollout_data_dir")
-        return str(folder) if folder else None
-
     # Checkpoints
 
     def _save_checkpoint(self) -> None:
@@ -173,3 +200,13 @@ class AgentRayPPOTrainer(PPOTrainerSync):
         if self.config.trainer.resume_mode == "auto":
             checkpoints.repair_tracker(self.config.trainer.default_local_dir)
         super()._load_checkpoint()
+
+
+def refuse_failed(rows: Sequence[RowStats], *, share: float) -> None:
+    """Raises RolloutError when more than a share of the rows failed: what is left is not the data set's sample."""
+    failed = sum(row["failed"] for row in rows)
+    if failed > share * len(rows):
+        raise RolloutError(
+            f"{failed} of {len(rows)} trajectories failed, more than actor_rollout_ref.agent.max_failed_share allows; "
+            "see agent/finish/* for how, and the agent-loop workers' log for why"
+        )

@@ -9,13 +9,13 @@ from tensordict import TensorDict
 from verl import DataProto
 from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 
-from verl_tool.llm_agent.metrics import summarise
+from verl_tool.llm_agent.metrics import RowStats
 from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD, Record, Score, columns, is_failed, record_of
 from verl_tool.trainer.ppo.rows import Row, as_prompts, padded, rows_of
 from verl_tool.trainer.ppo.scoring import score
 from verl_tool.worker.mesh import ROLLOUT_MESH
 
-OnMetrics = Callable[[dict[str, float]], None]
+OnRows = Callable[[Sequence[RowStats]], None]
 
 
 class WorkerGroupRollout:
@@ -28,14 +28,14 @@ class WorkerGroupRollout:
         *,
         rollout: Any,
         records_wanted: Callable[[bool], bool],
-        on_metrics: OnMetrics,
+        on_rows: OnRows,
     ) -> None:
         """`rollout` is verl's own section of settings; `records_wanted(validate)` says whether records are written."""
         self._workers = worker_group
         self._reward_workers = reward_workers
         self._rollout = rollout
         self._records_wanted = records_wanted
-        self._on_metrics = on_metrics
+        self._on_rows = on_rows
 
     def generate_sequences(self, batch: TensorDict) -> None:
         """Runs every trajectory of the batch and puts the records where verl's replay buffer looks for them."""
@@ -44,7 +44,7 @@ class WorkerGroupRollout:
         samples = self._rollout.val_kwargs.n if validate else self._rollout.n
         rows = rows_of(batch, samples=samples)
         output = self._generate(rows, validate=validate, steps=steps)
-        self._on_metrics(summarise(list(output.non_tensor_batch["rollout_stats"])))
+        self._on_rows(list(output.non_tensor_batch["rollout_stats"]))
         scores = self._scores(rows, output)
         records = [
             record_of(row, output, index, scores[index], global_steps=steps)

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,11 @@ def trajectory_line(record: str, *, key: str, step: int, reward: float | None, g
             "ground_truth": None if ground_truth is None else str(ground_truth),
         }
     )
+
+
+def records_wanted(trainer: Mapping[str, Any], *, validate: bool) -> bool:
+    """Whether verl's `trainer` settings name a folder for the trajectories."""
+    return bool(trainer.get("validation_data_dir" if validate else "rollout_data_dir"))
 
 
 def write_trajectories(folder: str | Path, step: int, lines: Iterable[TrajectoryRecord]) -> Path:

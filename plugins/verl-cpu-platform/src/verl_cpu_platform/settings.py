@@ -57,8 +57,8 @@ def overrides() -> list[str]:
         f"++{rollout}.enable_sleep_mode=False",
         f"{rollout}.max_num_batched_tokens=2048",
         f"{rollout}.max_num_seqs=64",
-        # By its full name: vLLM takes "uni" for "mp" on CPU (vllm/platforms/cpu.py), one process more for each engine, which
-        # also leaves shared memory behind when it is killed.
+        # By its full name: vLLM makes "mp" of "uni" on CPU (vllm/platforms/cpu.py), which is one process more for each
+        # engine, and one that leaves shared memory behind when it is killed.
         f"++{rollout}.engine_kwargs.vllm.distributed_executor_backend={UNIPROC_EXECUTOR}",
         f"++{rollout}.engine_kwargs.vllm.worker_extension_cls=verl_cpu_platform.vllm_worker.CpuWorkerExtension",
         # The shared bucket weights travel in; it must hold the largest tensor.
