@@ -49,8 +49,9 @@ from verl_tool.tool_server.sandbox.zygote import main
 sys.path.remove(root)
 main(int(control), base, preload)
 """
+READY = b"ready"
 START_LIMIT = 120.0  # seconds; preloaded modules may be slow to import on a cold disk
-GRACE = 30.0  # seconds past a run's own wall limit, after which its supervisor is given up
+GRACE = 15.0  # seconds past a run's own wall limit, after which its supervisor is given up
 
 
 class Sandbox:
@@ -163,12 +164,13 @@ class _Zygote:
         zygote = cls(process, ours, base)
         try:
             async with asyncio.timeout(START_LIMIT):
-                ready = await asyncio.get_running_loop().sock_recv(ours, 1)
+                said = await asyncio.get_running_loop().sock_recv(ours, 4096)
         except TimeoutError:
-            ready = b""
-        if not ready:
+            said = f"it is not ready after {START_LIMIT:g} s".encode()
+        if said != READY:
             zygote.stop()
-            raise ToolServerError("the sandbox's zygote did not start; its message is above")
+            reason = said.decode("utf-8", "replace") or f"it ended with status {process.returncode}"
+            raise ToolServerError(f"the sandbox's interpreter did not start: {reason}")
         return zygote
 
     async def send(self, channel: socket.socket) -> None:

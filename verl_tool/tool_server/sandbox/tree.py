@@ -24,8 +24,8 @@ class Use:
     resident_bytes: int  # pages that processes share are counted once for each
 
 
-def survey() -> Use:
-    """Resources of the living descendants (and of the children they have waited for)."""
+def survey(most_tasks: int) -> Use:
+    """Resources of the living descendants and of the children they waited for; counts no further than `most_tasks`."""
     pids, tasks, cpu, resident = [], 0, 0, 0
     for pid in descendants():
         fields = _stat(pid)
@@ -35,6 +35,8 @@ def survey() -> Use:
         cpu += sum(int(fields[index]) for index in (11, 12, 13, 14))
         tasks += int(fields[17])
         resident += int(fields[21]) * PAGE
+        if tasks > most_tasks:
+            break
     return Use(tuple(pids), tasks, cpu / TICKS, resident)
 
 

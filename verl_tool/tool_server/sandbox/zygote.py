@@ -16,7 +16,7 @@ import time
 from verl_tool.tool_server.sandbox import kernel, supervisor, tree
 from verl_tool.tool_server.sandbox.identity import Identities
 
-READY = b"R"
+READY = b"ready"
 
 
 def main(control_descriptor: int, base: str, preload: list[str]) -> None:
@@ -25,7 +25,11 @@ def main(control_descriptor: int, base: str, preload: list[str]) -> None:
     control.setblocking(True)
     os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"  # a preloaded numpy must not start threads
     for module in preload:
-        importlib.import_module(module)
+        try:
+            importlib.import_module(module)
+        except Exception as error:  # noqa: BLE001 - a module's own code
+            control.sendall(f"cannot preload module {module!r}: {type(error).__name__}: {error}".encode()[:4000])
+            return
     kernel.prctl(kernel.PR_SET_CHILD_SUBREAPER, 1)
     kernel.prctl(kernel.PR_SET_DUMPABLE, 0)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
