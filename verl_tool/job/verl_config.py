@@ -33,7 +33,7 @@ def compose(overrides: Sequence[str]) -> DictConfig:
         with initialize_config_dir(config_dir=str(verl_config_folder()), version_base=None):
             return hydra_compose(CONFIG_NAME, overrides=list(overrides))
     except (HydraException, OmegaConfBaseException) as fault:
-        raise ConfigError(" ".join(str(fault).split())) from fault
+        raise ConfigError(" ".join(str(fault).partition("See https://")[0].split())) from fault
     finally:
         GlobalHydra.instance().clear()
         if before is not None:
@@ -66,7 +66,7 @@ def verl_config_folder() -> Path:
         folder = Path(location) / "trainer" / "config"
         if (folder / f"{_VERL_CONFIG}.yaml").is_file():
             return folder
-    raise ConfigError("verl, whose settings these are, is not installed here; install verl-tool[train] or verl-tool[cpu]")
+    raise ConfigError("verl, whose settings these are, is not installed; install verl-tool[train] or verl-tool[cpu]")
 
 
 def _agent_defaults() -> dict[str, object]:
