@@ -3,15 +3,20 @@
 Help and refused settings come before anything heavy is imported.
 """
 
+import os
 import sys
 import traceback
 
 import hydra
+from hydra.errors import HydraException
 from omegaconf import DictConfig
+from omegaconf.errors import OmegaConfBaseException
 from rich.console import Console
 from rich.markup import escape
 
+from verl_tool.errors import VerlToolError
 from verl_tool.job.verl_config import CONFIG_NAME, register, verl_config_folder
+from verl_tool.trainer.preflight import check
 
 register()
 
@@ -20,6 +25,7 @@ register()
 def main(config: DictConfig) -> None:
     """Exits with 1 and one line on stderr for what a person can act on, with a traceback for anything else."""
     try:
+        check(config)
         # Named as verl names its own: this is the trainer that the run uses.
         from verl_tool.trainer.ppo.ray_trainer import AgentRayPPOTrainer as RayPPOTrainer
         from verl_tool.trainer.run import run
@@ -31,7 +37,7 @@ def main(config: DictConfig) -> None:
         from verl_tool.trainer.faults import told
 
         known = told(fault)
-        if known is None:
+        if known is None and not isinstance(fault, OmegaConfBaseException):
             traceback.print_exc()
         say(known or fault)
         sys.exit(1)
@@ -39,9 +45,19 @@ def main(config: DictConfig) -> None:
 
 def say(fault: BaseException) -> None:
     """One line, `error: …`."""
-    text = " ".join(str(fault).split()) or type(fault).__name__
+    text = "; ".join(filter(None, map(str.strip, str(fault).splitlines()))) or type(fault).__name__
     Console(stderr=True, soft_wrap=True, highlight=False).print(f"[bold red]error:[/] {escape(text)}")
 
 
+def entry() -> None:
+    """As `main`, where Hydra's own refusals read like ours."""
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")  # Hydra then raises what it otherwise prints
+    try:
+        main()
+    except (HydraException, OmegaConfBaseException, VerlToolError) as fault:
+        say(fault)
+        sys.exit(1)
+
+
 if __name__ == "__main__":
-    main()
+    entry()

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import structlog
 from omegaconf import DictConfig, OmegaConf
 
+from verl_tool.errors import ConfigError
+
 if TYPE_CHECKING:
     from verl_tool.trainer.ppo.ray_trainer import AgentRayPPOTrainer
 
@@ -23,8 +25,8 @@ def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
     import transfer_queue as tq
     from verl.utils.logging_utils import configure_verl_logging
 
-    trainer_class.check(config)
     configure_verl_logging()
+    validate(config)
     config.transfer_queue.enable = True
     own_cluster = start_ray(config)
     signal.signal(signal.SIGTERM, _end)
@@ -43,6 +45,21 @@ def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
         tq.close()
         if own_cluster:
             ray.shutdown()
+
+
+def validate(config: DictConfig) -> None:
+    """verl's own checks of its settings. Raises ConfigError with verl's words."""
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+    from verl.utils.config import validate_config
+    from verl.utils.device import auto_set_device
+
+    auto_set_device(config)
+    try:
+        validate_config(
+            config=config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config)
+        )
+    except (AssertionError, ValueError) as fault:
+        raise ConfigError(str(fault)) from fault
 
 
 def start_ray(config: DictConfig) -> bool:

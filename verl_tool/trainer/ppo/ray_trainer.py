@@ -5,14 +5,15 @@ from typing import Any
 
 import ray
 import transfer_queue as tq
-from omegaconf import DictConfig, OmegaConf, open_dict
+from omegaconf import DictConfig, open_dict
 from verl.trainer.ppo.utils import Role
 from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
-from verl_tool.errors import ConfigError, RolloutError
-from verl_tool.llm_agent.config import AgentActorConfig, RolloutVia
+from verl_tool.errors import DataError, RolloutError
+from verl_tool.llm_agent.config import RolloutVia
 from verl_tool.llm_agent.metrics import RowStats, summarise
+from verl_tool.trainer import preflight
 from verl_tool.trainer.ppo import checkpoints, logprob_gap
 from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD
 from verl_tool.trainer.ppo.rollout import WorkerGroupRollout
@@ -27,34 +28,17 @@ class AgentRayPPOTrainer(PPOTrainerSync):
     """Trains on what `AgentActorRolloutRefWorker.generate_sequences` gives."""
 
     def __init__(self, config: DictConfig) -> None:
-        self.check(config)
+        self.agent_config = preflight.check(config)
         with open_dict(config):
             # verl gives a worker `actor_rollout_ref` and nothing else
             config.actor_rollout_ref.data = {name: config.data.get(name) for name in DATA_FOR_WORKERS}
             if config.actor_rollout_ref.agent.rollout_via == RolloutVia.AGENT_LOOP:
                 config.actor_rollout_ref.rollout.agent.default_agent_loop = "verl_tool"
         super().__init__(config)
-        self.agent_config = AgentActorConfig.parse(OmegaConf.to_container(config.actor_rollout_ref.agent, resolve=True))
         self._precision = logprob_gap.precision_of(
             rollout=config.actor_rollout_ref.rollout, actor=config.actor_rollout_ref.actor
         )
         self._rows: list[RowStats] = []  # of the batch under way
-
-    @staticmethod
-    def check(config: DictConfig) -> None:
-        """Raises ConfigError for a setting of verl's that this trainer cannot honour."""
-        rollout = config.actor_rollout_ref.rollout
-        faults = []
-        if rollout.name != "vllm":
-            faults.append(f"actor_rollout_ref.rollout.name: {rollout.name!r}; only vllm tells how a generation ended")
-        if config.trainer.v1.trainer_mode != "sync":
-            faults.append(f"trainer.v1.trainer_mode: {config.trainer.v1.trainer_mode!r}; only sync is supported")
-        if not rollout.calculate_log_probs:
-            faults.append("actor_rollout_ref.rollout.calculate_log_probs: false; the log-probability guard needs true")
-        if not config.actor_rollout_ref.hybrid_engine:
-            faults.append("actor_rollout_ref.hybrid_engine: false; only true is supported")
-        if faults:
-            raise ConfigError("\n".join(faults))
 
     def rollout_manager(self) -> Any:
         """What `fit` hands every batch to, by `actor_rollout_ref.agent.rollout_via`."""
@@ -74,6 +58,27 @@ class AgentRayPPOTrainer(PPOTrainerSync):
             records_wanted=lambda validate: records_wanted(self.config.trainer, validate=validate),
             on_rows=self._take_rows,
         )
+
+    # Model and data
+
+    def _init_tokenizer(self) -> None:
+        try:
+            super()._init_tokenizer()
+        except Exception as fault:
+            path = self.config.actor_rollout_ref.model.path
+            raise DataError(f"actor_rollout_ref.model.path: {path} has no model that can be read: {fault}") from fault
+
+    def _init_dataloader(self) -> None:
+        data = self.config.data
+        try:
+            super()._init_dataloader()
+        except Exception as fault:
+            raise DataError(f"data: {data.train_files} or {data.val_files} cannot be read: {fault}") from fault
+        if self.steps_per_epoch == 0:
+            raise DataError(
+                f"data.train_files: {len(self.train_dataset)} usable rows are fewer than data.train_batch_size, "
+                f"{data.train_batch_size}; lower that, or see data.filter_overlong_prompts and data.max_prompt_length"
+            )
 
     # Workers and servers
 
