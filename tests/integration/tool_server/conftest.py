@@ -51,13 +51,28 @@ class RunningServer:
         while pending:
             pid = pending.pop()
             found.add(pid)
-            for file in Path(f"/proc/{pid}/task").glob("*/children"):
-                pending += map(int, file.read_text().split())
+            pending += children(pid)
         return found
+
+    def running_snippets(self) -> set[int]:
+        """Processes below the supervisors: server, zygote, supervisor, snippet."""
+        below = {self.process.pid}
+        for _ in range(3):
+            below = {child for pid in below for child in children(pid)}
+        return below
 
     def resident_bytes(self) -> int:
         fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
         return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def children(pid: int) -> list[int]:
+    try:
+        return [
+            int(child) for file in Path(f"/proc/{pid}/task").glob("*/children") for child in file.read_text().split()
+        ]
+    except OSError:
+        return []  # it ended meanwhile
 
 
 def command(folder: Path, *options: str) -> list[str]:

@@ -142,7 +142,7 @@ def test_an_item_that_outlasts_the_request_limit_says_so_and_its_neighbours_answ
     answer = server.post(*["<python>print(1)</python>"] * 7, "<python>import time; time.sleep(6)</python>")
     assert answer["observations"][:7] == ["\n<result>\n1\n</result>\n"] * 7
     assert answer["observations"][7]["timeout"] is True and "time limit of 1.5 s" in answer["observations"][7]["obs"]
-    assert wait_until(lambda: len(server.tree()) == 2, 1)
+    assert wait_until(lambda: not server.running_snippets(), 1)
 
 
 def test_a_terminated_server_lets_running_calls_end_and_leaves_nothing(a_server: Callable[..., RunningServer]) -> None:
@@ -174,7 +174,7 @@ def test_nothing_outlives_a_server_that_is_killed(a_server: Callable[..., Runnin
     with subprocess.Popen(
         [sys.executable, "-c", POST, f"{server.url}/get_observation", ORPHANS], stderr=subprocess.DEVNULL
     ) as client:
-        assert wait_until(lambda: len(server.tree()) >= 6, 20)
+        assert wait_until(lambda: len(server.running_snippets()) >= 1 and len(server.tree()) >= 7, 20)
         pids = server.tree()
         server.process.kill()
         server.process.wait()
@@ -204,7 +204,7 @@ def test_a_server_bound_to_its_parent_ends_with_it(tmp_path: Path) -> None:
     )
     assert wait_until((tmp_path / "port").exists, 60)
     pids = RunningServer(parent, "", tmp_path / "log").tree()
-    assert len(pids) == 3
+    assert len(pids) >= 3
     parent.kill()
     parent.wait()
     assert wait_until(lambda: gone(pids), 5)

@@ -3,12 +3,13 @@
 import os
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.integration.tool_server.conftest import RunningServer, wait_until
+from tests.integration.tool_server.conftest import RunningServer, children, wait_until
 
 LIMIT = 2.0
 
@@ -83,7 +84,7 @@ def test_what_does_not_end_is_ended_at_the_time_limit_with_its_output_so_far(ser
     assert observation.startswith("before")
     assert "time limit of 2 s" in observation or "limit of 128 processes" in observation
     assert seconds < 3 * LIMIT + 10
-    assert wait_until(lambda: server.health()["active_tasks"] == 0 and len(server.tree()) == 2, 1)
+    assert wait_until(lambda: server.health()["active_tasks"] == 0 and not server.running_snippets(), 1)
 
 
 def test_a_sleeping_snippet_is_ended_within_half_a_second_of_the_limit(server: RunningServer) -> None:
@@ -248,10 +249,27 @@ def test_a_client_that_leaves_ends_its_run_and_frees_the_slot(server: RunningSer
     body = {"trajectory_ids": ["t"], "actions": ["<python>import time; time.sleep(60)</python>"]}
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{server.url}/get_observation", json=body, timeout=0.5)
-    assert wait_until(lambda: server.health()["active_tasks"] == 0 and len(server.tree()) == 2, 1), server.tree()
+    assert wait_until(lambda: server.health()["active_tasks"] == 0 and not server.running_snippets(), 1), server.tree()
 
 
 def test_a_killed_zygote_is_replaced(server: RunningServer) -> None:
-    (zygote,) = server.tree() - {server.process.pid}
-    os.kill(zygote, signal.SIGKILL)
+    (zygote,) = children(server.process.pid)
+    supervisors = children(zygote)
+    for pid in (zygote, *supervisors):
+        os.kill(pid, signal.SIGKILL)
+    assert server.run("print('again')") == "again"
+    assert children(server.process.pid) != [zygote]
+
+
+def test_a_killed_supervisor_leaves_nothing_and_is_replaced(server: RunningServer) -> None:
+    code = "import os, time\nif os.fork() == 0: os.setsid()\ntime.sleep(60)"
+    with ThreadPoolExecutor(1) as other:
+        answer = other.submit(server.post, f"<python>{code}</python>")
+        assert wait_until(lambda: any(children(pid) for pid in server.running_snippets()), 10)
+        (zygote,) = children(server.process.pid)
+        (supervisor,) = (pid for pid in children(zygote) if children(pid))
+        tree = server.running_snippets() | {pid for parent in server.running_snippets() for pid in children(parent)}
+        os.kill(supervisor, signal.SIGKILL)
+        assert answer.result(20)["observations"][0]["error"]
+    assert wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in tree), 2)
     assert server.run("print('again')") == "again"

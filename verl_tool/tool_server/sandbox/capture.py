@@ -1,13 +1,15 @@
 """One output stream of a run, read without ever holding more than its limit."""
 
 import os
+from types import TracebackType
+from typing import Self
 
 READ_SIZE = 1 << 20
 _scratch = bytearray(READ_SIZE)
 
 
 class Capture:
-    """Keeps the first `limit` bytes and counts the rest."""
+    """A pipe of which the first `limit` bytes are kept and the rest are counted."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -33,3 +35,18 @@ class Capture:
         """Takes what is left in the pipe once its writers are dead."""
         while self.open and self.take():
             pass
+
+    def close_write_end(self) -> None:
+        """After the fork: the end of the child's copy is then the end of the stream."""
+        if self.write_end >= 0:
+            os.close(self.write_end)
+            self.write_end = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close_write_end()
+        os.close(self.read_end)

@@ -1,56 +1,26 @@
-"""The server's side: starts the zygote, hands it one channel for each run, and reads the results."""
+"""The server's side of the sandbox: hands each run to a supervisor and reads the result."""
 
 import asyncio
 import contextlib
-import heapq
 import os
 import shutil
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
-from pathlib import Path
+from dataclasses import dataclass
 
 from verl_tool.errors import ToolServerError
 from verl_tool.tool_server.sandbox import frames
+from verl_tool.tool_server.sandbox.channel import Channel
 from verl_tool.tool_server.sandbox.limits import Limits
 from verl_tool.tool_server.sandbox.result import Ending, RunResult
+from verl_tool.tool_server.sandbox.zygote_process import ZygoteProcess
 
-PRELOAD = [
-    "collections",
-    "bisect",
-    "copy",
-    "csv",
-    "datetime",
-    "decimal",
-    "fractions",
-    "functools",
-    "heapq",
-    "inspect",
-    "itertools",
-    "json",
-    "math",
-    "operator",
-    "random",
-    "re",
-    "statistics",
-    "string",
-    "textwrap",
-    "typing",
-]
-ROOT = Path(__file__).parents[3]
-BOOT = """
-import sys
-control, root, base, *preload = sys.argv[1:]
-sys.path.append(root)
-from verl_tool.tool_server.sandbox.zygote import main
-sys.path.remove(root)
-main(int(control), base, preload)
-"""
-READY = b"ready"
-START_LIMIT = 120.0  # seconds; preloaded modules may be slow to import on a cold disk
+PRELOAD: tuple[str, ...] = (
+    *("collections", "bisect", "copy", "csv", "datetime", "decimal", "fractions", "functools", "heapq", "inspect"),
+    *("itertools", "json", "math", "operator", "random", "re", "statistics", "string", "textwrap", "typing"),
+)
 GRACE = 15.0  # seconds past a run's own wall limit, after which its supervisor is given up
 
 
@@ -61,63 +31,75 @@ class Sandbox:
         self.limits = limits
         self.preload = tuple(preload)
         self._starting = asyncio.Lock()
-        self._zygote: _Zygote | None = None
-        self._turn = asyncio.Semaphore(runs)
-        self._free_slots = list(range(runs))
+        self._zygote: ZygoteProcess | None = None
+        self._base = ""  # the folder of the runs' directories
+        self._slots: asyncio.LifoQueue[_Slot] = asyncio.LifoQueue()  # the warmest first
+        for index in reversed(range(runs)):
+            self._slots.put_nowait(_Slot(index))
 
     async def start(self) -> None:
-        """Starts the zygote and has it run something, so that a sandbox that cannot work is known at once."""
-        result = await self.run("print('ready')")
-        if result.ending is not Ending.EXITED or result.stdout != b"ready\n":
+        """Runs something, so that a sandbox that cannot work is known at once."""
+        self._base = tempfile.mkdtemp(prefix="verl-tool-runs-")
+        os.chmod(self._base, 0o711)  # a run of another user passes through to its own directory
+        try:
+            result = await self.run("print('ready')")
+            if result.ending is not Ending.EXITED or result.stdout != b"ready\n":
+                reason = result.reason or result.stderr.decode("utf-8", "replace") or result.ending
+                raise ToolServerError(f"the sandbox does not work here: {reason}")
+        except BaseException:
             await self.close()
-            reason = result.reason or result.stderr.decode("utf-8", "replace") or result.ending
-            raise ToolServerError(f"the sandbox does not work here: {reason}")
+            raise
 
     async def run(self, code: str, stdin: str | None = None) -> RunResult:
         """Runs this code to its end or its limit; cancelling the call ends the run."""
-        async with self._turn:
-            slot = heapq.heappop(self._free_slots)
-            try:
-                reader, writer = await self._open_channel()
-                try:
-                    return await self._converse(reader, writer, frames.pack_request(code, stdin, self.limits, slot))
-                finally:
-                    writer.close()
-            finally:
-                heapq.heappush(self._free_slots, slot)
+        slot = await self._slots.get()
+        try:
+            request = frames.pack_request(code, stdin, self.limits, slot.index)
+            if slot.channel is None or not slot.channel.usable:
+                slot.channel = await self._open_channel()
+            result = await self._converse(slot.channel, request)
+        except BaseException:
+            slot.give_up()  # cancelled: the supervisor sees that and ends the run
+            raise
+        else:
+            if result.ending is Ending.FAILED:
+                slot.give_up()
+            return result
+        finally:
+            self._slots.put_nowait(slot)
 
     async def close(self) -> None:
-        zygote, self._zygote = self._zygote, None
-        if zygote is not None:
-            await asyncio.to_thread(zygote.stop)
+        """Ends every run and removes what they have left."""
+        for _ in range(self._slots.qsize()):
+            slot = self._slots.get_nowait()
+            slot.give_up()
+            self._slots.put_nowait(slot)
+        if self._zygote is not None:
+            await self._drop(self._zygote)
+        await asyncio.to_thread(shutil.rmtree, self._base, ignore_errors=True)
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, request: bytes) -> RunResult:
-        supervisor = 0
+    async def _converse(self, channel: Channel, request: bytes) -> RunResult:
         try:
             async with asyncio.timeout(self.limits.wall_seconds + GRACE):
-                writer.write(request)
-                supervisor = frames.PREFIX.unpack(await reader.readexactly(frames.PREFIX.size))[0]
-                head, sizes = frames.unpack_head(await self._frame(reader))
-                stdout, stderr = [await reader.readexactly(size) for size in sizes]
-                return RunResult(**head, stdout=stdout, stderr=stderr)
+                return await channel.ask(request)
         except (asyncio.IncompleteReadError, ConnectionError):
             return RunResult(ending=Ending.FAILED, reason="the run's supervisor was ended from outside")
         except TimeoutError:
-            if supervisor:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(supervisor, signal.SIGKILL)  # the zygote then ends what it leaves
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(channel.supervisor, signal.SIGKILL)  # the zygote then ends what it leaves
             return RunResult(ending=Ending.FAILED, reason="the run's supervisor gave no answer in time")
 
-    async def _frame(self, reader: asyncio.StreamReader) -> bytes:
-        size = frames.PREFIX.unpack(await reader.readexactly(frames.PREFIX.size))[0]
-        return await reader.readexactly(min(size, frames.MAX_FRAME))
-
-    async def _open_channel(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def _open_channel(self) -> Channel:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
                 await self._hand_over(theirs)
-            return await asyncio.open_connection(sock=ours)
+            async with asyncio.timeout(GRACE):
+                reader, writer = await asyncio.open_connection(sock=ours)
+                return Channel(reader, writer, frames.PREFIX.unpack(await reader.readexactly(frames.PREFIX.size))[0])
+        except (asyncio.IncompleteReadError, TimeoutError) as error:
+            ours.close()
+            raise ToolServerError("the sandbox could not fork a supervisor; is there a process limit?") from error
         except BaseException:
             ours.close()
             raise
@@ -129,64 +111,29 @@ class Sandbox:
                 await zygote.send(channel)
                 return
             except ConnectionError:
-                await self.close()  # it died; a new one is started once
-        raise ToolServerError("the sandbox's zygote dies as soon as it is started; its message is in the server's log")
+                await self._drop(zygote)  # a new one is started once; runs under way have supervisors of their own
+        raise ToolServerError("the sandbox's interpreter dies as soon as it is started; its message is in the log")
 
-    async def _living_zygote(self) -> "_Zygote":
+    async def _living_zygote(self) -> ZygoteProcess:
         async with self._starting:
             if self._zygote is None:
-                self._zygote = await _Zygote.start(self.preload)
+                self._zygote = await ZygoteProcess.start(self._base, self.preload)
             return self._zygote
 
+    async def _drop(self, zygote: ZygoteProcess) -> None:
+        if self._zygote is zygote:
+            self._zygote = None
+            await asyncio.to_thread(zygote.stop)
 
-class _Zygote:
-    """The zygote's process, the socket to it, and the folder in which its runs have their directories."""
 
-    def __init__(self, process: subprocess.Popen[bytes], control: socket.socket, base: str) -> None:
-        self.process, self.control, self.base = process, control, base
+@dataclass
+class _Slot:
+    """The place of one run at a time; its index decides the user id."""
 
-    @classmethod
-    async def start(cls, preload: Sequence[str]) -> "_Zygote":
-        base = tempfile.mkdtemp(prefix="verl-tool-runs-")
-        os.chmod(base, 0o711)
-        ours, theirs = socket.socketpair()
-        ours.setblocking(False)
-        with theirs:
-            process = subprocess.Popen(  # noqa: ASYNC220 - milliseconds, once
-                [sys.executable, "-I", "-X", "utf8", "-c", BOOT, str(theirs.fileno()), str(ROOT), base, *preload],
-                env={},
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-                cwd=base,
-            )
-        zygote = cls(process, ours, base)
-        try:
-            async with asyncio.timeout(START_LIMIT):
-                said = await asyncio.get_running_loop().sock_recv(ours, 4096)
-        except TimeoutError:
-            said = f"it is not ready after {START_LIMIT:g} s".encode()
-        if said != READY:
-            zygote.stop()
-            reason = said.decode("utf-8", "replace") or f"it ended with status {process.returncode}"
-            raise ToolServerError(f"the sandbox's interpreter did not start: {reason}")
-        return zygote
+    index: int
+    channel: Channel | None = None
 
-    async def send(self, channel: socket.socket) -> None:
-        while True:
-            try:
-                socket.send_fds(self.control, [b"."], [channel.fileno()])
-                return
-            except BlockingIOError:
-                await asyncio.sleep(0.002)
-
-    def stop(self) -> None:
-        """Closing the socket tells the zygote to end; it ends its runs first."""
-        self.control.close()
-        try:
-            self.process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait()
-        shutil.rmtree(self.base, ignore_errors=True)
+    def give_up(self) -> None:
+        if self.channel is not None:
+            self.channel.close()
+            self.channel = None

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import time
+import traceback
 
 from verl_tool.tool_server.sandbox import kernel, supervisor, tree
 from verl_tool.tool_server.sandbox.identity import Identities
@@ -82,20 +83,23 @@ class _Children:
                 os.close(self.wakeup)
                 os.close(self.wakeup_writer)
                 supervisor.supervise(channel, base, identities)
-            finally:
                 os._exit(0)
+            except BaseException:  # noqa: BLE001 - nothing may come back from the forked child
+                traceback.print_exc()
+            finally:
+                os._exit(1)
         channel.close()
         self.supervisors.add(pid)
 
     def reap(self) -> None:
-        """Takes in the dead. A supervisor that was killed leaves its run to us: that is ended here."""
+        """Takes in the dead. A supervisor that did not end well leaves its run to us: that is ended here."""
         with contextlib.suppress(BlockingIOError):
             while os.read(self.wakeup, 4096):
                 pass
         orphaned = False
         with contextlib.suppress(ChildProcessError):
             while (ended := os.waitpid(-1, os.WNOHANG))[0]:
-                orphaned |= ended[0] not in self.supervisors or os.WIFSIGNALED(ended[1])
+                orphaned |= ended[0] not in self.supervisors or ended[1] != 0
                 self.supervisors.discard(ended[0])
         if orphaned:
             tree.end(frozenset(self.supervisors))
