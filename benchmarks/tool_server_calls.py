@@ -16,7 +16,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import httpx
+import aiohttp
 
 SNIPPET = "print(1)"
 CONCURRENCY = (1, 16, 64)
@@ -33,7 +33,7 @@ async def main(calls: int) -> None:
                     raise SystemExit("the server did not start")
                 await asyncio.sleep(0.05)
             url = f"http://127.0.0.1:{port_file.read_text().strip()}/get_observation"
-            async with httpx.AsyncClient(limits=httpx.Limits(max_connections=64), timeout=60) as client:
+            async with aiohttp.ClientSession() as client:
                 await compare(calls, lambda: through_http(client, url))
         finally:
             server.terminate()
@@ -66,9 +66,11 @@ async def measure(call: Callable[[], Awaitable[None]], calls: int, concurrency: 
     return calls / elapsed, cuts[9], cuts[18]
 
 
-async def through_http(client: httpx.AsyncClient, url: str) -> None:
-    answer = await client.post(url, json={"trajectory_ids": ["t"], "actions": [f"<python>{SNIPPET}</python>"]})
-    assert answer.json()["observations"] == ["\n<result>\n1\n</result>\n"], answer.text
+async def through_http(client: aiohttp.ClientSession, url: str) -> None:
+    body = {"trajectory_ids": ["t"], "actions": [f"<python>{SNIPPET}</python>"]}
+    async with client.post(url, json=body) as response:
+        answer = await response.json()
+    assert answer["observations"] == ["\n<result>\n1\n</result>\n"], answer
 
 
 async def fresh_interpreter() -> None:

@@ -13,6 +13,7 @@ import uvicorn
 
 from verl_tool.errors import ConfigError, ToolServerError
 from verl_tool.tool_server.app import create_app
+from verl_tool.tool_server.sandbox import kernel
 from verl_tool.tool_server.settings import ServerSettings
 from verl_tool.tool_server.tools.registry import AnyTool, build_tools
 
@@ -22,6 +23,7 @@ PARENT_LOOK = 0.5  # seconds
 
 async def serve(settings: ServerSettings) -> None:
     """Serves until SIGTERM or SIGINT. Raises before anything listens if the port or a tool cannot be had."""
+    kernel.prctl(kernel.PR_SET_DUMPABLE, 0)  # what runs as our user cannot read our memory or environment
     tools = build_tools(settings.tools, settings.tool, settings.tool_settings)
     listener = _listen(settings.host, settings.port)
     async with contextlib.AsyncExitStack() as stack:

@@ -87,6 +87,12 @@ def test_what_does_not_end_is_ended_at_the_time_limit_with_its_output_so_far(ser
     assert wait_until(lambda: server.health()["active_tasks"] == 0 and not server.running_snippets(), 1)
 
 
+def test_many_short_runs_at_once_are_all_told_their_result(server: RunningServer) -> None:
+    """T21: waiting for a turn or a core is not a run's own time. 512 of them take longer than the limit of one."""
+    answer = server.post(*[f"<python>print({number})</python>" for number in range(512)])
+    assert answer["observations"] == [f"\n<result>\n{number}\n</result>\n" for number in range(512)]
+
+
 def test_a_sleeping_snippet_is_ended_within_half_a_second_of_the_limit(server: RunningServer) -> None:
     """T2, where no core is waited for."""
     _, seconds = own_seconds(server, "import time; time.sleep(60)")

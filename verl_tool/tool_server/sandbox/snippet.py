@@ -89,8 +89,6 @@ def _wind_up(namespace: dict[str, object]) -> int:
 
 
 def _fresh_interpreter_state() -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == "verl_tool"]:
-        del sys.modules[name]
     sys.argv = [FILENAME]
     sys.path[:] = ["", *sys.path]
     sys.excepthook = lambda kind, error, trace: traceback.print_exception(kind, error, trace)

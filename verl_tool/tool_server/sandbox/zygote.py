@@ -11,6 +11,7 @@ import select
 import shutil
 import signal
 import socket
+import sys
 import time
 import traceback
 
@@ -36,6 +37,8 @@ def main(control_descriptor: int, base: str, preload: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     identities = Identities.detect()
     children = _Children()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "verl_tool"]:
+        del sys.modules[name]  # a snippet sees an interpreter, not a server
     gc.collect()
     gc.freeze()
     control.sendall(READY)
