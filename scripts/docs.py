@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import AliasChoices
 
+from verl_tool.job.model import TrainingJob
 from verl_tool.llm_agent.config import AGENT_PATH, AgentActorConfig
 from verl_tool.llm_agent.metrics import METRICS
 from verl_tool.tool_server.settings import ServerSettings
@@ -62,8 +63,43 @@ def tool_server() -> str:
     return _page("The tool server", "verl_tool/tool_server", *parts)
 
 
+def manifest() -> str:
+    """Every field of a TrainingJob."""
+    schema = TrainingJob.model_json_schema()
+    return _page(
+        "The manifest",
+        "verl_tool/job/model.py",
+        "What a `TrainingJob` file may hold. `verl-tool validate FILE` names every fault at once.",
+        _fields(schema),
+        *_sections(schema, schema["$defs"], ()),
+    )
+
+
+def _sections(schema: Schema, definitions: Mapping[str, Schema], path: tuple[str, ...]) -> Iterator[str]:
+    """A section for each object within, outermost first."""
+    inner = {
+        (*path, name): found
+        for name, field in schema["properties"].items()
+        if (found := _object_in(field, definitions)) is not None
+    }
+    for where, found in inner.items():
+        yield f"## `{'.'.join(where)}`\n{_cell(found.get('description', ''))}\n\n{_fields(found)}"
+    for where, found in inner.items():
+        yield from _sections(found, definitions, where)
+
+
+def _object_in(field: Schema, definitions: Mapping[str, Schema]) -> Schema | None:
+    """The object that a field holds, alone, optionally, or in a list."""
+    for one in (field, field.get("items", {}), *field.get("anyOf", [])):
+        if "$ref" in one:
+            found = definitions[one["$ref"].rpartition("/")[2]]
+            return found if "properties" in found else None
+    return None
+
+
 PAGES: dict[str, Callable[[], str]] = {
     "agent-config.md": agent_config,
+    "manifest.md": manifest,
     "metrics.md": metrics,
     "tool-server.md": tool_server,
 }
@@ -114,6 +150,8 @@ def _default(name: str, field: Schema, required: Iterable[str]) -> str:
         return "needed"
     if "default" not in field:
         return "computed"
+    if isinstance(field["default"], dict) and field["default"]:
+        return "its own defaults"
     return f"`{_cell(_literal(field['default']))}`"
 
 
@@ -130,7 +168,8 @@ def _literal(value: Any) -> str:
 def _type(field: Schema, definitions: Mapping[str, Schema]) -> str:
     """A type with its bounds, in words: `integer ≥ 1, or null`."""
     if "$ref" in field:
-        return _type(definitions[field["$ref"].rpartition("/")[2]], definitions)
+        name = field["$ref"].rpartition("/")[2]
+        return _type(definitions.get(name, {"type": "object"}), definitions)
     if "anyOf" in field:
         return " or ".join(dict.fromkeys(_type(one, definitions) for one in field["anyOf"]))
     if "const" in field:
