@@ -1,5 +1,7 @@
 """What a model reads of a run."""
 
+from typing import Any
+
 import pytest
 
 from verl_tool.tool_server.sandbox import Ending, Limits, RunResult
@@ -8,7 +10,7 @@ from verl_tool.tool_server.tools.python_code import PythonCodeSettings, shown
 LIMITS = Limits(seconds=3, cpu_seconds=4, memory_bytes=64 * 2**20, processes=5)
 
 
-def read(limit: int = 1000, ending: Ending = Ending.EXITED, **fields: object) -> str:
+def read(limit: int = 1000, ending: Ending = Ending.EXITED, **fields: Any) -> str:
     return shown(RunResult(ending=ending, **fields), LIMITS, limit)
 
 

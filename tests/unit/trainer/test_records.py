@@ -14,7 +14,7 @@ PAD = 0
 
 def an_output(**columns: list[Any]) -> DataProto:
     """Two rows: a prompt of 2 and 3 tokens (width 4), a response of 4 and 1 (width 5); a real token has pad's id."""
-    known = {
+    known: dict[str, list[Any]] = {
         "turns_stats": [1, 0],
         "finish_reason": ["answered", "engine_error"],
         "weights_version_min": [6, 6],

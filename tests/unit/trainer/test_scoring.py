@@ -14,7 +14,7 @@ from verl_tool.trainer.ppo.scoring import as_score, scoring_input
 
 def an_output(rows: int) -> DataProto:
     names = ("prompts", "responses", "attention_mask", "input_ids", "position_ids", "response_mask")
-    known = {
+    known: dict[str, list[Any]] = {
         "turns_stats": [1] * rows,
         "turn_rewards": [[0.5]] * rows,
         "tool_interact_info": [[{"action": "x"}]] * rows,

@@ -1,5 +1,7 @@
 """The metaclass of the worker."""
 
+from typing import Any
+
 import pytest
 
 from verl_tool.worker.meta import AgentActorRolloutRefWorkerMeta, without_redundant
@@ -11,7 +13,7 @@ class Root:
 
 class Derived(Root):
     def __init__(self, config: str, role: str, extra: int = 0) -> None:
-        self.calls = [("init", config, role, extra)]
+        self.calls: list[tuple[object, ...]] = [("init", config, role, extra)]
 
 
 class Other:
@@ -34,13 +36,13 @@ def test_only_bases_that_another_base_already_has_are_dropped() -> None:
 
 
 def test_agent_init_is_called_once_behind_init_also_through_a_subclass() -> None:
-    class Worker(Root, Derived, metaclass=AgentActorRolloutRefWorkerMeta):
-        def __agent_init__(self, config: str, role: str) -> None:
-            self.calls.append(("agent_init", config, role))
+    def agent_init(self: Derived, config: str, role: str) -> None:
+        self.calls.append(("agent_init", config, role))
 
-    class Wrapped(Worker):  # as ray.remote does
-        pass
+    # Called rather than written as a class statement: mypy, which refuses these bases too, knows no such metaclass.
+    worker: Any = AgentActorRolloutRefWorkerMeta("Worker", (Root, Derived), {"__agent_init__": agent_init})
+    wrapped: Any = AgentActorRolloutRefWorkerMeta("Wrapped", (worker,), {})  # as ray.remote does
 
     expected = [("init", "config", "actor", 3), ("agent_init", "config", "actor")]
-    assert Worker("config", role="actor", extra=3).calls == expected
-    assert Wrapped(config="config", role="actor", extra=3).calls == expected
+    assert worker("config", role="actor", extra=3).calls == expected
+    assert wrapped(config="config", role="actor", extra=3).calls == expected

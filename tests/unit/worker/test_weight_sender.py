@@ -4,6 +4,7 @@ import pickle
 import threading
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from verl_tool.worker.weight_sender import WatchedSocket
 
 
 @pytest.fixture
-def pair(tmp_path: Path) -> tuple[zmq.Socket, zmq.Socket]:
+def pair(tmp_path: Path) -> Iterator[tuple[zmq.Socket, zmq.Socket]]:
     context = zmq.Context()
     address = f"inproc://{uuid.uuid4().hex}"
     sender, receiver = context.socket(zmq.REQ), context.socket(zmq.REP)
