@@ -18,12 +18,11 @@ from verl.utils.config import omega_conf_to_dataclass
 from verl_tool.errors import RewardError
 from verl_tool.llm_agent.manager import AgentActorManager
 from verl_tool.llm_agent.metrics import RowStats, row_stats
-from verl_tool.trainer.ppo.agent_output import ToolAgentLoopOutput, output_of
+from verl_tool.trainer.ppo.agent_output import AGENT_NAME, ToolAgentLoopOutput, output_of
+from verl_tool.trainer.ppo.scoring import raised
 from verl_tool.trainer.ppo.trajectory_files import records_wanted
 from verl_tool.worker.agent import agent_config, make_manager
 from verl_tool.worker.engine import BalancedEngine, sticky_id
-
-AGENT_NAME = "verl_tool"
 
 _PlainWorker: Any = AgentLoopWorkerTQ.__ray_metadata__.modified_class  # the class behind verl's @ray.remote
 
@@ -97,7 +96,7 @@ class ToolAgentLoopWorker(_PlainWorker):
         try:
             await super()._compute_score(outputs, kwargs)
         except ray.exceptions.RayTaskError as fault:
-            raise RewardError(f"the reward function raised {type(fault.cause).__name__}: {fault.cause}") from None
+            raise RewardError(raised(fault.cause)) from None
 
     async def take_report(self) -> tuple[list[RowStats], list[Exception]]:
         """The report of this worker's desk."""

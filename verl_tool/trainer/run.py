@@ -6,6 +6,7 @@ less to start, a fault is an exception and not a remote traceback, and an interr
 
 import signal
 import types
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import structlog
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from verl_tool.trainer.ppo.ray_trainer import AgentRayPPOTrainer
 
 log = structlog.get_logger(__name__)
+
+QUEUE_LIMIT_S = 300.0  # for the TransferQueue's processes to start
 
 
 def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
@@ -33,15 +36,19 @@ def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
     OmegaConf.resolve(config)
     trainer: AgentRayPPOTrainer | None = None
     finished = False
+    # The queue's processes start while the trainer's do. It is asked for only once trajectories are there.
+    helper = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transfer-queue")
+    queue = helper.submit(tq.init, config.transfer_queue)
     try:
-        tq.init(config.transfer_queue)
         trainer = trainer_class(config)
         trainer.init()
+        queue.result(timeout=QUEUE_LIMIT_S)
         trainer.fit(trainer.rollout_manager())
         finished = True
     finally:
         if tracking := getattr(trainer, "logger", None):
             tracking.finish(exit_code=0 if finished else 1)
+        helper.shutdown(wait=True, cancel_futures=True)
         tq.close()
         if own_cluster:
             ray.shutdown()

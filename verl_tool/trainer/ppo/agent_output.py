@@ -11,6 +11,8 @@ from verl_tool.llm_agent.manager import AgentActorManager
 from verl_tool.llm_agent.trajectory import Trajectory
 from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD, chat_turns
 
+AGENT_NAME = "verl_tool"  # the agent's, among verl's agent loops
+
 
 class ToolAgentLoopOutput(AgentLoopOutput):
     """verl's output, with the tool's rewards at their places and the record for people to read."""

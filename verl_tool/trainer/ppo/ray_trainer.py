@@ -15,12 +15,15 @@ from verl_tool.llm_agent.config import RolloutVia
 from verl_tool.llm_agent.metrics import RowStats, summarise
 from verl_tool.trainer import preflight
 from verl_tool.trainer.ppo import checkpoints, logprob_gap
+from verl_tool.trainer.ppo.agent_output import AGENT_NAME
 from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD
 from verl_tool.trainer.ppo.rollout import WorkerGroupRollout
+from verl_tool.trainer.ppo.scoring import LocalScorer, Scorer, WorkerScorer
 from verl_tool.trainer.ppo.trajectory_files import records_wanted, trajectory_line, write_trajectories
 from verl_tool.worker.fsdp_workers import AgentActorRolloutRefWorker, training_worker_class
 from verl_tool.worker.server import register_replica
 
+POLL_INTERVAL_S = 0.1  # between looks for trajectories that verl's agent loop has finished; verl's own is 2 s
 DATA_FOR_WORKERS = ("max_prompt_length", "max_response_length", "truncation", "apply_chat_template_kwargs")
 
 
@@ -33,8 +36,10 @@ class AgentRayPPOTrainer(PPOTrainerSync):
             # verl gives a worker `actor_rollout_ref` and nothing else
             config.actor_rollout_ref.data = {name: config.data.get(name) for name in DATA_FOR_WORKERS}
             if config.actor_rollout_ref.agent.rollout_via == RolloutVia.AGENT_LOOP:
-                config.actor_rollout_ref.rollout.agent.default_agent_loop = "verl_tool"
+                config.actor_rollout_ref.rollout.agent.default_agent_loop = AGENT_NAME
+                config.reward.num_workers = max(config.reward.num_workers, 1)  # verl's workers ask others for rewards
         super().__init__(config)
+        self.replay_buffer.poll_interval = POLL_INTERVAL_S
         self._precision = logprob_gap.precision_of(
             rollout=config.actor_rollout_ref.rollout, actor=config.actor_rollout_ref.actor
         )
@@ -53,11 +58,17 @@ class AgentRayPPOTrainer(PPOTrainerSync):
             )
         return WorkerGroupRollout(
             self.actor_rollout_wg,
-            self.get_reward_handles(),
+            self._scorer(),
             rollout=self.config.actor_rollout_ref.rollout,
             records_wanted=lambda validate: records_wanted(self.config.trainer, validate=validate),
             on_rows=self._take_rows,
         )
+
+    def _scorer(self) -> Scorer | None:
+        workers = self.get_reward_handles()
+        if workers is None:
+            return None
+        return WorkerScorer(workers) if workers else LocalScorer(self.config)
 
     # Model and data
 

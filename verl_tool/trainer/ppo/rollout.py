@@ -12,7 +12,7 @@ from verl.utils.tensordict_utils import list_of_dict_to_tensordict
 from verl_tool.llm_agent.metrics import RowStats
 from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD, Record, Score, columns, is_failed, record_of
 from verl_tool.trainer.ppo.rows import Row, as_prompts, padded, rows_of
-from verl_tool.trainer.ppo.scoring import score
+from verl_tool.trainer.ppo.scoring import Scorer, score
 from verl_tool.worker.mesh import ROLLOUT_MESH
 
 OnRows = Callable[[Sequence[RowStats]], None]
@@ -24,15 +24,18 @@ class WorkerGroupRollout:
     def __init__(
         self,
         worker_group: Any,
-        reward_workers: Sequence[Any] | None,
+        scorer: Scorer | None,
         *,
         rollout: Any,
         records_wanted: Callable[[bool], bool],
         on_rows: OnRows,
     ) -> None:
-        """`rollout` is verl's own section of settings; `records_wanted(validate)` says whether records are written."""
+        """`rollout` is verl's own section of settings; `records_wanted(validate)` says whether records are written.
+
+        Without a scorer verl computes the rewards itself, with a reward model on the trainer's devices.
+        """
         self._workers = worker_group
-        self._reward_workers = reward_workers
+        self._scorer = scorer
         self._rollout = rollout
         self._records_wanted = records_wanted
         self._on_rows = on_rows
@@ -63,9 +66,9 @@ class WorkerGroupRollout:
         return self._workers.generate_sequences(prompts)[: len(rows)]
 
     def _scores(self, rows: Sequence[Row], output: DataProto) -> list[Score | None]:
-        if self._reward_workers is None:
+        if self._scorer is None:
             return [None] * len(rows)
-        scores: list[Score | None] = list(score(rows, output, self._reward_workers))
+        scores: list[Score | None] = list(score(rows, output, self._scorer))
         texts = output.non_tensor_batch.get(TRAJECTORY_RECORD)
         if texts is not None:
             for found, text in zip(scores, texts, strict=True):

@@ -1,12 +1,15 @@
-"""Rewards of finished trajectories, from the job's reward function in verl's reward workers."""
+"""Rewards of finished trajectories: the job's reward function, run by verl's reward manager."""
 
+import asyncio
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import ray
+from omegaconf import DictConfig
 from verl import DataProto
+from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 
 from verl_tool.errors import RewardError
 from verl_tool.trainer.ppo.records import Score, chat_turns
@@ -16,24 +19,66 @@ SCORING_LIMIT_S = 3600.0  # for a whole batch: a reward function may ask another
 _TENSORS = ("prompts", "responses", "attention_mask", "input_ids", "position_ids", "response_mask")
 
 
-def score(rows: Sequence[Row], output: DataProto, workers: Sequence[Any]) -> list[Score]:
+class Scorer(Protocol):
+    """Runs the reward function over rows; raises whatever that raises."""
+
+    def __call__(self, data: DataProto) -> list[dict[str, Any]]: ...
+
+
+class WorkerScorer:
+    """In verl's reward workers, each its share of the rows."""
+
+    def __init__(self, workers: Sequence[Any]) -> None:
+        self._workers = workers
+
+    def __call__(self, data: DataProto) -> list[dict[str, Any]]:
+        count = min(len(self._workers), len(data))
+        bounds = [len(data) * part // count for part in range(count + 1)]
+        calls = [
+            worker.compute_score_batch.remote(data[start:stop])
+            for worker, start, stop in zip(self._workers, bounds, bounds[1:], strict=False)
+        ]
+        try:
+            return [answer for answers in ray.get(calls, timeout=SCORING_LIMIT_S) for answer in answers]
+        except ray.exceptions.GetTimeoutError as fault:
+            raise TimeoutError from fault
+        except ray.exceptions.RayTaskError as fault:
+            raise fault.cause from fault
+
+
+class LocalScorer:
+    """In this process, by verl's reward worker without an actor around it (`reward.num_workers=0`)."""
+
+    def __init__(self, config: DictConfig) -> None:
+        self._loop = asyncio.new_event_loop()  # kept: verl's reward manager holds on to the one it is made under
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._worker = RewardLoopWorker(config)
+        except Exception as fault:
+            raise RewardError(f"the reward function cannot be loaded: {type(fault).__name__}: {fault}") from fault
+
+    def __call__(self, data: DataProto) -> list[dict[str, Any]]:
+        scoring = asyncio.wait_for(self._worker.compute_score_batch(data), SCORING_LIMIT_S)
+        answers: list[dict[str, Any]] = self._loop.run_until_complete(scoring)
+        return answers
+
+
+def score(rows: Sequence[Row], output: DataProto, scorer: Scorer) -> list[Score]:
     """One score a row, in order. Raises RewardError when the reward function raises or gives no number."""
     if not rows:
         return []
-    data = scoring_input(rows, output)
-    count = min(len(workers), len(rows))
-    bounds = [len(rows) * part // count for part in range(count + 1)]
-    calls = [
-        worker.compute_score_batch.remote(data[start:stop])
-        for worker, start, stop in zip(workers, bounds, bounds[1:], strict=False)
-    ]
     try:
-        answers = ray.get(calls, timeout=SCORING_LIMIT_S)
-    except ray.exceptions.GetTimeoutError as fault:
+        answers = scorer(scoring_input(rows, output))
+    except TimeoutError as fault:
         raise RewardError(f"the reward function took longer than {SCORING_LIMIT_S:.0f} s for a batch") from fault
-    except ray.exceptions.RayTaskError as fault:
-        raise RewardError(f"the reward function raised {type(fault.cause).__name__}: {fault.cause}") from fault.cause
-    return [as_score(answer) for answers_of_worker in answers for answer in answers_of_worker]
+    except Exception as fault:
+        raise RewardError(raised(fault)) from fault
+    return [as_score(answer) for answer in answers]
+
+
+def raised(fault: BaseException) -> str:
+    """What is said of a reward function that raised."""
+    return f"the reward function raised {type(fault).__name__}: {fault}"
 
 
 def scoring_input(rows: Sequence[Row], output: DataProto) -> DataProto:

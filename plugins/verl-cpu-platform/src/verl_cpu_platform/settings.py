@@ -35,8 +35,8 @@ def overrides() -> list[str]:
         "ray_kwargs.ray_init.num_cpus=32",  # a count of places for actors, most of which are idle at any time
         "++ray_kwargs.ray_init.include_dashboard=False",
         "++ray_kwargs.ray_init.object_store_memory=268435456",
-        # One process of each kind.
-        "reward.num_workers=1",
+        # As few processes as go: each imports torch anew. No reward worker: the trainer's process runs the function.
+        "reward.num_workers=0",
         f"{rollout}.agent.num_workers=1",
         "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
         "data.dataloader_num_workers=0",
