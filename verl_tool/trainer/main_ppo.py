@@ -16,6 +16,7 @@ from rich.markup import escape
 
 from verl_tool.errors import VerlToolError
 from verl_tool.job.verl_config import CONFIG_NAME, register, verl_config_folder
+from verl_tool.trainer.interrupts import Interrupted
 from verl_tool.trainer.preflight import check
 
 register()
@@ -31,7 +32,9 @@ def main(config: DictConfig) -> None:
         from verl_tool.trainer.run import run
 
         run(config, RayPPOTrainer)
-    except KeyboardInterrupt:
+    except Interrupted as interrupted:
+        sys.exit(interrupted.status)
+    except KeyboardInterrupt:  # before the run had handlers of its own
         sys.exit(130)
     except Exception as fault:  # noqa: BLE001  the last place where a fault can be told
         from verl_tool.trainer.faults import told

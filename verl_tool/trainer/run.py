@@ -4,15 +4,14 @@ verl runs its trainer in a Ray actor (verl/trainer/main_ppo.py, TaskRunnerV1). H
 less to start, a fault is an exception and not a remote traceback, and an interrupt reaches it.
 """
 
-import signal
-import types
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from omegaconf import DictConfig, OmegaConf
 
 from verl_tool.errors import ConfigError
+from verl_tool.trainer.interrupts import Interrupted, Interrupts
 
 if TYPE_CHECKING:
     from verl_tool.trainer.ppo.ray_trainer import AgentRayPPOTrainer
@@ -23,7 +22,10 @@ QUEUE_LIMIT_S = 300.0  # for the TransferQueue's processes to start
 
 
 def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
-    """Trains. Whatever is raised, nothing of the run is left running."""
+    """Trains. Whatever is raised, nothing of the run is left running.
+
+    Raises Interrupted on SIGINT or SIGTERM, with the last whole step saved.
+    """
     import ray
     import transfer_queue as tq
     from verl.utils.logging_utils import configure_verl_logging
@@ -32,7 +34,7 @@ def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
     validate(config)
     config.transfer_queue.enable = True
     own_cluster = start_ray(config)
-    signal.signal(signal.SIGTERM, _end)
+    interrupts = Interrupts.installed()
     OmegaConf.resolve(config)
     trainer: AgentRayPPOTrainer | None = None
     finished = False
@@ -40,11 +42,16 @@ def run(config: DictConfig, trainer_class: type["AgentRayPPOTrainer"]) -> None:
     helper = ThreadPoolExecutor(max_workers=1, thread_name_prefix="transfer-queue")
     queue = helper.submit(tq.init, config.transfer_queue)
     try:
-        trainer = trainer_class(config)
+        trainer = trainer_class(config, interrupts)
         trainer.init()
         queue.result(timeout=QUEUE_LIMIT_S)
         trainer.fit(trainer.rollout_manager())
+        interrupts.release()
         finished = True
+    except Interrupted as interrupted:
+        if trainer is not None and not interrupted.at_once:
+            trainer.save_interrupted()
+        raise
     finally:
         if tracking := getattr(trainer, "logger", None):
             tracking.finish(exit_code=0 if finished else 1)
@@ -85,8 +92,3 @@ def start_ray(config: DictConfig) -> bool:
     log.info("starting ray", **{str(name): value for name, value in arguments.items()})
     ray.init(**{str(name): value for name, value in arguments.items()})
     return True
-
-
-def _end(number: int, frame: types.FrameType | None) -> NoReturn:
-    """SIGTERM is to clean up like an interrupt does."""
-    raise SystemExit(128 + number)

@@ -87,7 +87,7 @@ def resumed_run(tied_job: Job, tool_server: str, first_run: Run) -> Run:
         *TOOL_TURNS,
         f"{AGENT}.tool_server_url={tool_server}",
         f"{AGENT}.rollout_mode=sync",
-        f"trainer.save_freq={STEPS_AN_EPOCH}",
+        "trainer.save_freq=1000",
         "trainer.total_epochs=1000",
     )
     run.wait_for(lambda run: 2 * STEPS_AN_EPOCH in run.steps())

@@ -1,11 +1,12 @@
 """The real engine and trainer, a few steps: the token stream, resumes, replicas, faults."""
 
 import pytest
+import torch
 
 from tests.integration.training.conftest import BATCH, ROWS, STEPS_AN_EPOCH
 from tests.integration.training.runs import Run, gaps
 from verl_tool.llm_agent.metrics import METRICS
-from verl_tool.trainer.ppo.checkpoints import TRACKER, newest_whole
+from verl_tool.trainer.ppo.checkpoints import LOADER, TRACKER, folder_of, newest_whole
 
 pytestmark = pytest.mark.timeout(600)
 
@@ -80,15 +81,20 @@ def test_after_a_resume_the_engine_has_the_loaded_weights(resumed_run: Run) -> N
     assert first["agent/logprob_gap/max"] < GAP_LIMIT
 
 
-def test_an_interrupt_leaves_no_process_no_shared_memory_and_a_whole_checkpoint(resumed_run: Run) -> None:
+def test_an_interrupt_leaves_neither_process_nor_shared_memory(resumed_run: Run) -> None:
     assert resumed_run.process.returncode == 130, resumed_run.tail()
     assert resumed_run.processes_after(seconds=15) == []
     assert resumed_run.shared_memory_left() == set()
 
+
+def test_an_interrupt_saves_the_last_whole_step_with_the_data_that_come_next(resumed_run: Run) -> None:
     checkpoints = resumed_run.job.folder / "checkpoints"
     step = newest_whole(checkpoints)
-    assert step is not None and step >= 2 * STEPS_AN_EPOCH
-    assert int((checkpoints / TRACKER).read_text()) >= step
+
+    assert step == max(resumed_run.steps()) >= 2 * STEPS_AN_EPOCH
+    assert (checkpoints / TRACKER).read_text() == str(step)
+    batches = torch.load(folder_of(checkpoints, step) / LOADER, weights_only=False)["_num_yielded"]
+    assert batches % STEPS_AN_EPOCH == step % STEPS_AN_EPOCH
 
 
 def test_fewer_rows_than_replicas_are_neither_doubled_nor_counted_twice(untied_run: Run) -> None:  # R14

@@ -10,12 +10,18 @@ from pathlib import Path
 
 TRACKER = "latest_checkpointed_iteration.txt"
 WHOLE = "whole"
+LOADER = "data.pt"  # where the data loader stands
 _PREFIX = "global_step_"
+
+
+def folder_of(root: str | Path, step: int) -> Path:
+    """Where verl puts the step's checkpoint."""
+    return Path(root) / f"{_PREFIX}{step}"
 
 
 def mark_whole(root: str | Path, step: int) -> None:
     """To be called when every part of the step's checkpoint has been written."""
-    _write(Path(root) / f"{_PREFIX}{step}" / WHOLE, f"{step}\n")
+    _write(folder_of(root, step) / WHOLE, f"{step}\n")
 
 
 def newest_whole(root: str | Path) -> int | None:

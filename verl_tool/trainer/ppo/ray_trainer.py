@@ -7,15 +7,16 @@ import ray
 import transfer_queue as tq
 from omegaconf import DictConfig, open_dict
 from verl.trainer.ppo.utils import Role
-from verl.trainer.ppo.v1 import PPOTrainerSync
 from verl.utils.debug import marked_timer
 
 from verl_tool.errors import DataError, RolloutError
 from verl_tool.llm_agent.config import RolloutVia
 from verl_tool.llm_agent.metrics import RowStats, summarise
 from verl_tool.trainer import preflight
-from verl_tool.trainer.ppo import checkpoints, logprob_gap
+from verl_tool.trainer.interrupts import Interrupts
+from verl_tool.trainer.ppo import logprob_gap
 from verl_tool.trainer.ppo.agent_output import AGENT_NAME
+from verl_tool.trainer.ppo.interruptible import InterruptibleTrainer
 from verl_tool.trainer.ppo.records import TRAJECTORY_RECORD
 from verl_tool.trainer.ppo.rollout import WorkerGroupRollout
 from verl_tool.trainer.ppo.scoring import LocalScorer, Scorer, WorkerScorer
@@ -27,10 +28,10 @@ POLL_INTERVAL_S = 0.1  # between looks for trajectories that verl's agent loop h
 DATA_FOR_WORKERS = ("max_prompt_length", "max_response_length", "truncation", "apply_chat_template_kwargs")
 
 
-class AgentRayPPOTrainer(PPOTrainerSync):
+class AgentRayPPOTrainer(InterruptibleTrainer):
     """Trains on what `AgentActorRolloutRefWorker.generate_sequences` gives."""
 
-    def __init__(self, config: DictConfig) -> None:
+    def __init__(self, config: DictConfig, interrupts: Interrupts | None = None) -> None:
         self.agent_config = preflight.check(config)
         with open_dict(config):
             # verl gives a worker `actor_rollout_ref` and nothing else
@@ -38,7 +39,7 @@ class AgentRayPPOTrainer(PPOTrainerSync):
             if config.actor_rollout_ref.agent.rollout_via == RolloutVia.AGENT_LOOP:
                 config.actor_rollout_ref.rollout.agent.default_agent_loop = AGENT_NAME
                 config.reward.num_workers = max(config.reward.num_workers, 1)  # verl's workers ask others for rewards
-        super().__init__(config)
+        super().__init__(config, interrupts)
         self.replay_buffer.poll_interval = POLL_INTERVAL_S
         self._precision = logprob_gap.precision_of(
             rollout=config.actor_rollout_ref.rollout, actor=config.actor_rollout_ref.actor
@@ -166,6 +167,8 @@ class AgentRayPPOTrainer(PPOTrainerSync):
             metrics = super()._validate()
         finally:
             self._collect_rows()  # also where verl stumbles over what is not there: what the rows raised tells more
+        if not metrics:
+            return {}  # interrupted
         return {**metrics, **{f"val-{name}": value for name, value in summarise(self._rows).items()}}
 
     def _val_metrics_update(
@@ -204,18 +207,6 @@ class AgentRayPPOTrainer(PPOTrainerSync):
             if record is not None
         ]
         write_trajectories(folder, self.global_steps, lines)
-
-    # Checkpoints
-
-    def _save_checkpoint(self) -> None:
-        super()._save_checkpoint()
-        if not self.config.actor_rollout_ref.actor.get("checkpoint", {}).get("async_save", False):
-            checkpoints.mark_whole(self.config.trainer.default_local_dir, self.global_steps)
-
-    def _load_checkpoint(self) -> None:
-        if self.config.trainer.resume_mode == "auto":
-            checkpoints.repair_tracker(self.config.trainer.default_local_dir)
-        super()._load_checkpoint()
 
 
 def refuse_failed(rows: Sequence[RowStats], *, share: float) -> None:
