@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from verl_tool.job.run_folder import RunFolder
 
 MOST_TEXT = 80_000  # characters of a file shown
 _MOST_BYTES = 4 * 1024 * 1024  # of a file read
+_LATEST = 4e9  # a later time is none of a run's
 
 
 class End(StrEnum):
@@ -50,9 +52,9 @@ def read_facts(folder: RunFolder) -> Facts:
         model=str(_at(job, "spec", "model", "path") or _at(config, "actor_rollout_ref", "model", "path") or ""),
         end=_end(state),
         reason=str(state.get("error") or "")[:2000],
-        started=_first_number(state, "started") or _modified(folder.config) or _modified(folder.job),
-        ended=_first_number(state, "ended") or _modified(folder.metrics),
-        planned_steps=_whole(_first_number(state, "steps") or _at(config, "trainer", "total_training_steps")),
+        started=_time(state.get("started")) or _modified(folder.config) or _modified(folder.job),
+        ended=_time(state.get("ended")) or _modified(folder.metrics),
+        planned_steps=_whole(state.get("steps") or _at(config, "trainer", "total_training_steps")),
         settings=tuple(_settings(config)),
         config=text[:MOST_TEXT],
         config_left_out=max(0, len(text) - MOST_TEXT),
@@ -113,9 +115,14 @@ def _modified(path: Path) -> float | None:
         return None
 
 
-def _first_number(state: Mapping[str, Any], *names: str) -> float | None:
-    return next((float(state[name]) for name in names if isinstance(state.get(name), int | float)), None)
+def _time(value: Any) -> float | None:
+    """Seconds since the epoch, from such a number or an ISO date."""
+    try:
+        given = datetime.fromisoformat(value).timestamp() if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return given if 0 < given < _LATEST else None
 
 
 def _whole(value: Any) -> int | None:
-    return int(value) if isinstance(value, int | float) and value > 0 else None
+    return int(value) if isinstance(value, int | float) and 0 < value < 1e12 else None

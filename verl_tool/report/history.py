@@ -9,7 +9,7 @@ from typing import Any
 
 from verl_tool.report.lines import Skipped, json_object, raw_lines
 
-MOST_STEPS = 5000  # held at once; a longer run is thinned out evenly, steps with a validation last
+MOST_STEPS = 5000  # held at once; a longer run is thinned out evenly, those with a validation last
 
 Step = int
 Data = dict[str, float]
@@ -57,7 +57,7 @@ def read_history(files: Sequence[Path]) -> History:
     steps: dict[Step, Data] = {}
     skipped: list[Skipped] = []
     resumed: list[Step] = []
-    thinned = False
+    every = 1
     for file in files:
         begun = False
         for line, raw in raw_lines(file):
@@ -73,25 +73,25 @@ def read_history(files: Sequence[Path]) -> History:
             begun = True
             steps[step] = steps.get(step, {}) | data
             if len(steps) > 2 * MOST_STEPS:
-                steps, thinned = thin(steps), True
-    if len(steps) > MOST_STEPS:
-        steps, thinned = thin(steps), True
-    return History(_by_name(steps), tuple(resumed), tuple(skipped), thinned)
+                steps, every = _thin(steps, every)
+    steps, every = _thin(steps, every)
+    return History(_by_name(steps), tuple(resumed), tuple(skipped), thinned=every > 1)
 
 
-def thin(steps: Mapping[Step, Data]) -> dict[Step, Data]:
-    """At most MOST_STEPS of the steps, spread evenly, the last among them; those with a validation are kept longest."""
-    validated = [step for step in steps if any(name.startswith("val-") for name in steps[step])]
-    kept = set(_spread(validated, MOST_STEPS // 2))
-    others = [step for step in steps if step not in kept]
-    kept |= set(_spread(others, MOST_STEPS - len(kept)))
-    return {step: data for step, data in steps.items() if step in kept}
+def _thin(steps: dict[Step, Data], every: int) -> tuple[dict[Step, Data], int]:
+    """Every so many of the steps, at least `every`, so that MOST_STEPS are left; and how many that were."""
+    last = max(steps, default=0)
 
+    def kept(step: Step, data: Data) -> bool:
+        validated = any(name.startswith("val-") for name in data)
+        return step % (max(1, every // 32) if validated else every) == 0 or step == last
 
-def _spread(items: Sequence[Step], most: int) -> list[Step]:
-    if len(items) <= most:
-        return list(items)
-    return [items[round(index * (len(items) - 1) / (most - 1))] for index in range(most)]
+    while every > 1 or len(steps) > MOST_STEPS:
+        steps = {step: data for step, data in steps.items() if kept(step, data)}
+        if len(steps) <= MOST_STEPS:
+            break
+        every *= 2
+    return steps, every
 
 
 def _is_validation_only(data: Data) -> bool:
