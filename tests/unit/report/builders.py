@@ -11,9 +11,8 @@ from verl_tool.llm_agent.record import Segment, SegmentKind, ToolCallRecord, Tra
 
 def sampled(text: str, **fields: Any) -> Segment:
     """What the model said."""
-    return Segment(
-        **{"kind": SegmentKind.SAMPLED, "text": text, "tokens": 5, "trained": True, "mean_log_prob": -0.5} | fields
-    )
+    given = {"kind": SegmentKind.SAMPLED, "text": text, "tokens": 5, "trained": True, "mean_log_prob": -0.5}
+    return Segment(**given | fields)
 
 
 def observed(text: str, **fields: Any) -> Segment:

@@ -1,14 +1,17 @@
 """Metrics of a run, over its attempts, from files that may be cut off."""
 
+from itertools import pairwise
+
 import pytest
 
 from tests.unit.report.builders import a_run, metric_lines
+from verl_tool.job.run_folder import RunFolder
 from verl_tool.report import history
-from verl_tool.report.history import read_history
+from verl_tool.report.history import History, read_history
 from verl_tool.report.lines import Skipped
 
 
-def read(folder):
+def read(folder: RunFolder) -> History:
     return read_history([*folder.earlier_metrics, folder.metrics])
 
 
@@ -97,4 +100,4 @@ def test_a_long_run_is_thinned_evenly_and_keeps_its_validations_and_its_last_ste
     steps = known.series["a"].steps
     assert known.thinned and len(steps) <= 100 and steps[-1] == 1001
     assert known.series["val-x"].steps == tuple(range(50, 1002, 50))
-    assert max(later - earlier for earlier, later in zip(steps, steps[1:], strict=False)) <= 40
+    assert max(later - earlier for earlier, later in pairwise(steps)) <= 40
