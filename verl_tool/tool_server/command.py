@@ -12,9 +12,9 @@ from verl_tool.errors import VerlToolError
 from verl_tool.tool_server.settings import ServerSettings
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main(arguments: Sequence[str] | None = None, *, program: str = "python -m verl_tool.tool_server") -> int:
     """The exit code: 0 after an orderly end, 1 when the server could not start, 2 for wrong options."""
-    options = vars(_parser().parse_args(arguments))
+    options = vars(_parser(program).parse_args(arguments))
     try:
         settings = _settings(options)
         run(settings)
@@ -25,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(settings: ServerSettings) -> None:
-    """Serves until told to end; what `verl-tool serve` calls."""
+    """Serves until told to end."""
     from verl_tool.tool_server import logs
     from verl_tool.tool_server.serve import serve
 
@@ -49,10 +49,8 @@ def _settings(options: dict[str, Any]) -> ServerSettings:
         raise ConfigError(f"{option}{fault['msg']}") from error
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m verl_tool.tool_server", description="Runs the tools of a training job behind HTTP."
-    )
+def _parser(program: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog=program, description="Runs the tools of a training job behind HTTP.")
     for name, field in ServerSettings.model_fields.items():
         option, text = f"--{name.replace('_', '-')}", (field.description or "").replace("%", "%%")
         if name == "tool_settings":

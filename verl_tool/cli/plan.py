@@ -1,0 +1,49 @@
+"""What can be said of a run before it starts: the files it names, and how many steps it will have."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from verl_tool.errors import DataError
+from verl_tool.job.model import TrainingJob
+from verl_tool.job.places import Places, missing
+
+
+def check_files(job: TrainingJob, places: Places, *, prepared: bool = False) -> None:
+    """Raises DataError with every missing file, one a line; data and model only where `prepare` is not to make them."""
+    faults = code_faults(job, places)
+    if prepared or job.spec.prepare is None:
+        faults += missing(job, places)
+    if faults:
+        raise DataError("\n".join(faults))
+
+
+def code_faults(job: TrainingJob, places: Places) -> list[str]:
+    """Files of the job's own code that are not there."""
+    named = []
+    if job.spec.reward is not None and job.spec.reward.file is not None:
+        named.append(("spec.reward.file", job.spec.reward.file))
+    if job.spec.tool_server is not None:
+        named += [
+            (f"spec.toolServer.files[{index}]", file.rpartition(":")[0])
+            for index, file in enumerate(job.spec.tool_server.files)
+        ]
+    return [
+        f"{where}: there is no {places.beside(file)}; a relative path is looked for beside the manifest"
+        for where, file in named
+        if not places.beside(file).is_file()
+    ]
+
+
+def planned_steps(tree: Mapping[str, Any], rows: int) -> int | None:
+    """Training steps in all, as verl counts them; None where it depends on how many prompts are filtered out."""
+    trainer, data = tree["trainer"], tree["data"]
+    if trainer.get("val_only"):
+        return 0
+    if trainer.get("total_training_steps"):
+        return int(trainer["total_training_steps"])
+    if data.get("filter_overlong_prompts"):
+        return None
+    samples = data.get("train_max_samples", -1)
+    usable = rows if samples is None or samples < 0 else min(rows, samples)
+    batch = data.get("gen_batch_size") or data["train_batch_size"]
+    return usable // int(batch) * int(trainer["total_epochs"])
