@@ -19,7 +19,7 @@ from tiny_model import build_model, build_tokenizer
 from transcripts import TURN_END, Way, transcript
 from transformers import PreTrainedTokenizerFast, Qwen3ForCausalLM
 from transformers.utils import logging as transformers_logging
-from warm_start import SCHEDULE, check, warm_start
+from warm_start import check, warm_start
 
 VALIDATION_SEED = 0  # the same questions whatever the job's seed
 VALIDATION_SIZE, TRAIN_SIZE, WARM_START_SIZE = 128, 1024, 4096
@@ -48,10 +48,10 @@ def prepare(volume: Path, *, seed: int) -> None:
     tokenizer = build_tokenizer(corpus(shown[:WORDS_FROM]))
     model = build_model(tokenizer, seed=seed)
     with progress() as bar:
-        shown_so_far = bar.add_task("warm start", total=sum(part.steps for part in SCHEDULE), loss="")
+        learning = bar.add_task("warm start", total=1.0, loss="")
 
-        def on_step(loss: float) -> None:
-            bar.update(shown_so_far, advance=1, loss=f"loss {loss:.2f}")
+        def on_step(done: float, loss: float) -> None:
+            bar.update(learning, completed=done, loss=f"loss {loss:.2f}")
 
         warm_start(model, tokenizer, shown, seed=seed, on_step=on_step)
     found = check(model, tokenizer, validation)

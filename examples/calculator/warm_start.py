@@ -1,8 +1,10 @@
 """Supervised fine-tuning of the tiny model, so that reinforcement learning has something to choose from."""
 
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import torch
 from tasks import Task
@@ -19,10 +21,11 @@ class Part:
     """A stretch of training with one mix, over which the learning rate rises, stays and falls to nothing."""
 
     mix: Mix
-    steps: int
+    steps: int  # at most
     learning_rate: float
     warm_up_steps: int
     cool_down_steps: int
+    enough: float = 0.0  # mean loss of the last `RECENT` steps that ends the part early
 
     def rate(self, step: int) -> float:
         """Learning rate of a step of this part, the first of which is 0."""
@@ -31,8 +34,11 @@ class Part:
 
 
 BATCH_SIZE = 32
+RECENT = 20
 SCHEDULE = (
-    Part(COPYING, steps=240, learning_rate=5e-3, warm_up_steps=40, cool_down_steps=80),
+    # When a network comes to copy is a matter of luck: mostly between 120 and 300 steps.
+    Part(COPYING, steps=300, learning_rate=5e-3, warm_up_steps=40, cool_down_steps=1, enough=0.025),
+    Part(COPYING, steps=60, learning_rate=5e-3, warm_up_steps=1, cool_down_steps=60),
     Part(CHOOSING, steps=140, learning_rate=4e-3, warm_up_steps=10, cool_down_steps=110),
 )
 
@@ -53,23 +59,29 @@ def warm_start(
     *,
     seed: int,
     schedule: Sequence[Part] = SCHEDULE,
-    on_step: Callable[[float], None] = lambda loss: None,
+    on_step: Callable[[float, float], None] = lambda done, loss: None,
 ) -> None:
-    """Trains `model` in place; `on_step` is told the loss of each step."""
+    """Trains `model` in place; `on_step` is told the share of the schedule that is done, and the last loss."""
     rng = random.Random(seed)
     optimizer = torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98), weight_decay=0.01)
+    most, before = sum(part.steps for part in schedule), 0
     model.train()
     for part in schedule:
+        recent: deque[float] = deque(maxlen=RECENT)
         for step in range(part.steps):
             rows = [(task, part.mix.draw(rng)) for task in rng.choices(tasks, k=BATCH_SIZE)]
             for group in optimizer.param_groups:
                 group["lr"] = part.rate(step)
             loss = mean_loss(model, tokenizer, rows)
             optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
+            loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
-            on_step(loss.item())
+            recent.append(loss.item())
+            on_step((before + step + 1) / most, recent[-1])
+            if len(recent) == RECENT and fmean(recent) < part.enough:
+                break
+        before += part.steps
     model.eval()
 
 
