@@ -48,11 +48,11 @@ def _prompts(request: Request, template: ChatTemplate, prompts: Sequence[Prompt]
         return [], longest
     worst, length = max(too_long, key=lambda entry: entry[1])
     others = f" ({len(too_long) - 1} others are too long as well)" if len(too_long) > 1 else ""
-    fault = (
+    sentence = (
         f"{worst.place}: the prompt has {length} tokens, spec.config.data.max_prompt_length allows "
         f"{request.max_prompt_length}{others}; raise that, or set spec.config.data.filter_overlong_prompts: true"
     )
-    return [fault], longest
+    return [sentence], longest
 
 
 def _first_line(fault: Exception) -> str:
