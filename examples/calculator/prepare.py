@@ -95,5 +95,5 @@ def progress() -> Progress:
 
 if __name__ == "__main__":
     transformers_logging.disable_progress_bar()
-    torch.set_num_threads(max(1, min(4, len(os.sched_getaffinity(0)))))  # more only wait for each other
+    torch.set_num_threads(1)  # more hardly help so small a network, and sums then depend on the machine's cores
     sys.exit(main())

@@ -112,11 +112,14 @@ def test_a_mix_draws_no_way_that_has_no_share(calculator: Load) -> None:
     assert drawn == {transcripts.Way.CALLS_THE_TOOL, transcripts.Way.TRIES_AGAIN}
 
 
-def test_the_learning_rate_of_a_part_rises_and_falls_to_nothing_and_is_never_negative(calculator: Load) -> None:
-    for part in calculator("warm_start").SCHEDULE:
+def test_the_learning_rate_rises_where_a_part_begins_and_is_nearly_nothing_at_the_end(calculator: Load) -> None:
+    schedule = calculator("warm_start").SCHEDULE
+
+    for part in schedule:
         rates = [part.rate(step) for step in range(part.steps)]
-        assert 0 < rates[0] < max(rates) and 0 < rates[-1] < max(rates)
-        assert max(rates) == pytest.approx(part.learning_rate)
+        assert min(rates) > 0 and max(rates) == pytest.approx(part.learning_rate)
+    assert schedule[0].rate(0) < 0.1 * schedule[0].learning_rate
+    assert schedule[-1].rate(schedule[-1].steps - 1) < 0.1 * schedule[-1].learning_rate
 
 
 @pytest.mark.parametrize(
@@ -150,3 +153,18 @@ def test_prepare_names_the_variable_that_is_missing(
 
     assert ended.value.code == 2
     assert "VERL_TOOL_VOLUME is not set" in capsys.readouterr().err
+
+
+def test_warm_start_ends_a_part_that_has_learnt_enough(calculator: Load) -> None:
+    prepare, tasks, tiny_model = calculator("prepare"), calculator("tasks"), calculator("tiny_model")
+    warm_start = calculator("warm_start")
+    some = tasks.make_tasks(20, seed=0)
+    tokenizer = tiny_model.build_tokenizer(prepare.corpus(some))
+    model = tiny_model.build_model(tokenizer, seed=0)
+    part = warm_start.Part(warm_start.COPYING, 50, 1e-3, warm_up_steps=1, cool_down_steps=1, enough=100.0)
+    told: list[float] = []
+
+    warm_start.warm_start(model, tokenizer, some, seed=0, schedule=[part], on_step=lambda done, loss: told.append(done))
+
+    assert len(told) == warm_start.RECENT
+    assert told[-1] == warm_start.RECENT / part.steps
