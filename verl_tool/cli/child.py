@@ -58,21 +58,23 @@ class Child:
         return self._process.returncode is None
 
     async def stop(self, *, at_once: bool = False) -> None:
-        """Ends it and all that came of it; returns when that is done."""
+        """Ends it and all that came of it; returns when that is done. Cancelled meanwhile, it ends it at once."""
         if not self.running:
             return
-        self._signal(signal.SIGINT if at_once else signal.SIGTERM)
-        limit = SWEEP_SECONDS + (0 if at_once else self._grace)
+        try:
+            await self._end(signal.SIGINT if at_once else signal.SIGTERM, 0 if at_once else self._grace)
+        except asyncio.CancelledError:
+            await self._end(signal.SIGINT, 0)
+            raise
+
+    async def _end(self, number: signal.Signals, grace: float) -> None:
+        self._signal(number)
+        limit = SWEEP_SECONDS + grace
         try:
             await asyncio.wait_for(self.wait(), limit)
         except TimeoutError:
             self._signal(signal.SIGKILL)
             raise RunError(f"{self.name} could not be ended within {limit:.0f} s; see {self.log}") from None
-
-    def hurry(self) -> None:
-        """Ends it now rather than in order; for whoever waits in `stop` already."""
-        if self.running:
-            self._signal(signal.SIGINT)
 
     def failure(self, code: int) -> RunError:
         """Its end in a sentence: its own last error, or the signal that ended it."""

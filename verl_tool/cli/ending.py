@@ -8,7 +8,7 @@ from verl_tool.cli.summary import curve, train_rewards, validations
 from verl_tool.job.run_folder import RunFolder
 
 
-def tell_end(folder: RunFolder, outcome: Outcome, reason: str | None, *, manifest_name: str) -> None:
+def tell_end(folder: RunFolder, outcome: Outcome, reason: str | None, *, manifest_name: str, with_report: bool) -> None:
     """Curve, rewards, report, checkpoint; then the reason of a failure, and how to go on."""
     from verl_tool.report import write_report
     from verl_tool.report.history import read_history
@@ -21,10 +21,11 @@ def tell_end(folder: RunFolder, outcome: Outcome, reason: str | None, *, manifes
             stderr.print(line, style="cyan", markup=False)
     if validated:
         say("validation reward: " + " → ".join(f"{value:.3f} (step {number})" for number, value in ends(validated)))
-    try:
-        say(f"report: {shown(write_report(folder))}")
-    except OSError as fault:
-        warn(f"the report could not be written: {fault.strerror}")
+    if with_report:
+        try:
+            say(f"report: {shown(write_report(folder))}")
+        except OSError as fault:
+            warn(f"the report could not be written: {fault.strerror}")
     checkpoint = newest_checkpoint(folder)
     if checkpoint is not None:
         say(f"checkpoint: {shown(checkpoint)}")

@@ -43,12 +43,14 @@ def run(
         bool, typer.Option("--resume", help="Go on with the newest run, or with that of --folder.")
     ] = False,
     extra: Extra = None,
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Write report.html at the end.")] = True,
 ) -> None:
     """Train on this machine: prepare, start the tool server and the trainer, follow them, write the report."""
     from verl_tool.cli.run import Options
     from verl_tool.cli.run import run as run_job
 
-    raise typer.Exit(run_job(manifest, Options(runs=runs, folder=folder, resume=resume, extra=tuple(extra or ()))))
+    options = Options(runs=runs, folder=folder, resume=resume, extra=tuple(extra or ()), report=report)
+    raise typer.Exit(run_job(manifest, options))
 
 
 @app.command(

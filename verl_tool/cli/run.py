@@ -44,6 +44,7 @@ class Options:
     folder: Path | None = None
     resume: bool = False
     extra: tuple[str, ...] = ()
+    report: bool = True
 
 
 def run(manifest: Path, options: Options) -> int:
@@ -64,7 +65,8 @@ def run(manifest: Path, options: Options) -> int:
     check_launch(job, draft, document)
     folder = _folder(job, options)
     write_text(folder.job, text)
-    return asyncio.run(LocalRun(job, document, machine, replace(draft, folder=folder, resume=options.resume)).run())
+    launch = replace(draft, folder=folder, resume=options.resume)
+    return asyncio.run(LocalRun(job, document, machine, launch, with_report=options.report).run())
 
 
 def read_text(manifest: Path) -> str:
@@ -93,9 +95,11 @@ def _folder(job: TrainingJob, options: Options) -> RunFolder:
 class LocalRun:
     """One run on this machine."""
 
-    def __init__(self, job: TrainingJob, document: Document, machine: Machine, launch: Launch) -> None:
+    def __init__(
+        self, job: TrainingJob, document: Document, machine: Machine, launch: Launch, *, with_report: bool
+    ) -> None:
         self._job, self._document, self._machine, self._launch = job, document, machine, launch
-        self._folder = launch.folder
+        self._folder, self._with_report = launch.folder, with_report
         self._environment = {**machine.environment, **job.environment()}
 
     async def run(self) -> int:
@@ -124,7 +128,8 @@ class LocalRun:
             outcome, status, reason = Outcome.FAILED, 1, str(fault)
         with contextlib.suppress(RunError):  # a full disk is what may have ended the run
             write_state(self._folder, outcome, error=reason)
-        tell_end(self._folder, outcome, reason, manifest_name=self._job.metadata.name)
+        name = self._job.metadata.name
+        tell_end(self._folder, outcome, reason, manifest_name=name, with_report=self._with_report)
         return status
 
     async def _until_stopped(self, progress: RunProgress, signals: StopSignals) -> None:

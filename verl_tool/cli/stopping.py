@@ -18,6 +18,7 @@ class StopSignals:
 
     def __init__(self, on_first: Callable[[], None], on_second: Callable[[], None]) -> None:
         self._on_first, self._on_second = on_first, on_second
+        self._hurried = False
         self.asked: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def install(self) -> None:
@@ -28,7 +29,9 @@ class StopSignals:
 
     def _take(self, number: int) -> None:
         if self.asked.done():
-            self._on_second()
+            if not self._hurried:  # a third changes nothing: what ends at once is not to be left half-way
+                self._hurried = True
+                self._on_second()
         else:
             self._on_first()
             self.asked.set_result(number)
