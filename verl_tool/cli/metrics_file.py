@@ -1,6 +1,7 @@
 """`metrics.jsonl` while it grows: what each step was worth."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 from verl_tool.job.run_folder import RunFolder
 
 TRAIN_REWARD = "critic/score/mean"
-VALIDATION_REWARDS = ("val-core/", "/reward/mean@")
+VALIDATION_REWARD = re.compile(r"val-(core|aux)/.+/reward/mean@\d+")
 STEP_SECONDS = "timing_s/step"
 
 
@@ -56,9 +57,8 @@ def parse(line: bytes) -> Step | None:
 
 
 def validation_reward(data: Mapping[str, Any]) -> float | None:
-    """The mean over the data sources of what verl calls `val-core/SOURCE/reward/mean@N`."""
-    before, within = VALIDATION_REWARDS
-    found = [value for name, value in data.items() if name.startswith(before) and within in name]
+    """The mean over the data sources of what verl calls `val-aux/SOURCE/reward/mean@N`, or `val-core/…`."""
+    found = [value for name, value in data.items() if VALIDATION_REWARD.fullmatch(name)]
     numbers = [number for value in found if (number := _number(value)) is not None]
     return sum(numbers) / len(numbers) if numbers else None
 

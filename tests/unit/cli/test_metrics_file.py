@@ -30,7 +30,8 @@ def test_what_is_no_line_of_metrics_is_no_step(line: bytes) -> None:
 def test_validation_is_the_mean_over_the_data_sources() -> None:
     data = {
         "val-core/products/reward/mean@1": 0.5,
-        "val-core/chain_sum/reward/mean@1": 1.0,
+        "val-aux/chain_sum/reward/mean@1": 1.0,
+        "val-core/chain_sum/acc/mean@1": 0.0,
         "val-aux/products/num_turns/mean": 7.0,
     }
     assert validation_reward(data) == 0.75
