@@ -79,7 +79,8 @@ def _fault(words: list[str]) -> str | None:
     while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
         words = words[1:]
     program, arguments = words[0], words[1:]
-    files = [word for word in arguments if "/" in word and not word.startswith(("-", "http"))]
+    # What lies in runs/ is there once a run has been made.
+    files = [word for word in arguments if "/" in word and not word.startswith(("-", "http", "<", "runs/"))]
     if missing := [word for word in files if "=" not in word and not (ROOT / word).exists()]:
         return f"{' '.join(words)}: there is no {missing[0]}"
     if program == "make":
