@@ -72,7 +72,9 @@ class EnvVar(Part):
 
 
 class Prepare(Part):
-    """Makes data or a model, once, before the first training step; a resumed or repeated attempt does not run it."""
+    """Makes data or a model before the first training step, once: a resumed run, or one with the same command, the
+    same `env` and the same Python files beside the manifest, does not run it again; a change of one of these does.
+    """
 
     command: Texts = Field(
         description="program and arguments, run without a shell in the manifest's folder; it writes to the folder "
