@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from verl_tool.trainer.ppo.checkpoints import TRACKER, mark_whole, newest_whole, repair_tracker
+from verl_tool.trainer.ppo.checkpoints import TRACKER, mark_whole, newest_whole, remove_shells, repair_tracker
 
 
 def a_checkpoint(root: Path, step: int, *, whole: bool) -> None:
@@ -40,3 +40,15 @@ def test_checkpoints_that_verl_alone_wrote_are_left_to_it(tmp_path: Path) -> Non
 
 def test_a_folder_that_is_not_there_has_no_checkpoint(tmp_path: Path) -> None:
     assert repair_tracker(tmp_path / "none") is None
+
+
+def test_of_checkpoints_that_verl_no_longer_keeps_nothing_is_left(tmp_path: Path) -> None:
+    for step in (1, 2, 3):
+        a_checkpoint(tmp_path, step, whole=step < 3)
+    (tmp_path / "global_step_1" / "actor").rmdir()
+    (tmp_path / "global_step_3" / "actor").rmdir()
+
+    remove_shells(tmp_path)
+
+    # the third is not marked as whole: it may be under way
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["global_step_2", "global_step_3"]

@@ -6,6 +6,7 @@ a resume.
 """
 
 import os
+import shutil
 from pathlib import Path
 
 TRACKER = "latest_checkpointed_iteration.txt"
@@ -22,6 +23,13 @@ def folder_of(root: str | Path, step: int) -> Path:
 def mark_whole(root: str | Path, step: int) -> None:
     """To be called when every part of the step's checkpoint has been written."""
     _write(folder_of(root, step) / WHOLE, f"{step}\n")
+
+
+def remove_shells(root: str | Path) -> None:
+    """Removes what is left of checkpoints that verl no longer keeps: it deletes their weights alone."""
+    for marker in Path(root).glob(f"{_PREFIX}*/{WHOLE}"):
+        if not (marker.parent / "actor").exists():
+            shutil.rmtree(marker.parent, ignore_errors=True)
 
 
 def newest_whole(root: str | Path) -> int | None:

@@ -78,6 +78,7 @@ class InterruptibleTrainer(PPOTrainerSync):
             torch.save(self._loader_state, checkpoints.folder_of(folder, step) / checkpoints.LOADER)
         if not self.config.actor_rollout_ref.actor.get("checkpoint", {}).get("async_save", False):
             checkpoints.mark_whole(folder, step)
+            checkpoints.remove_shells(folder)
 
     def _load_checkpoint(self) -> None:
         if self.config.trainer.resume_mode == "auto":
