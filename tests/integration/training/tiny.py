@@ -13,13 +13,15 @@ TEMPLATE = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-REWARD = '''"""Reward of the tests: the share of digits, so that the samples of a prompt differ."""
+REWARD = '''"""Reward of the tests: any two different answers have different ones, so that every step has something to learn."""
+
+import zlib
 
 
 def compute_score(data_source, solution_str, ground_truth, extra_info=None, **_):
     if ground_truth == "raise":
         raise ZeroDivisionError("the reward of this row cannot be computed")
-    return sum(character.isdigit() for character in solution_str) / max(len(solution_str), 1)
+    return zlib.crc32(solution_str.encode()) / 2**32
 '''
 
 
