@@ -13,7 +13,7 @@ TEMPLATE = (
     "{% for m in messages %}{{ '<|im_start|>' + m['role'] + '\n' + m['content'] + '<|im_end|>\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
-REWARD = '''"""Reward of the tests: any two different answers have different ones, so that every step has something to learn."""
+REWARD = '''"""Reward of the tests: different answers have different ones, so that every step has something to learn."""
 
 import zlib
 
