@@ -6,6 +6,7 @@ from verl_tool.cli.console import error, say, stderr, warn
 from verl_tool.cli.state import Outcome
 from verl_tool.cli.summary import curve, train_rewards, validations
 from verl_tool.job.run_folder import RunFolder
+from verl_tool.trainer.ppo.checkpoints import folder_of, newest_whole
 
 
 def tell_end(folder: RunFolder, outcome: Outcome, reason: str | None, *, manifest_name: str, with_report: bool) -> None:
@@ -42,13 +43,9 @@ def ends(points: list[tuple[int, float]]) -> list[tuple[int, float]]:
 
 
 def newest_checkpoint(folder: RunFolder) -> Path | None:
-    """The newest checkpoint that is whole (the trainer marks it so)."""
-    found = [
-        (int(number), path.parent)
-        for path in folder.checkpoints.glob("global_step_*/whole")
-        if (number := path.parent.name.rpartition("_")[2]).isdigit()
-    ]
-    return max(found)[1] if found else None
+    """The newest checkpoint that is whole."""
+    step = newest_whole(folder.checkpoints)
+    return None if step is None else folder_of(folder.checkpoints, step)
 
 
 def shown(path: Path) -> str:

@@ -1,16 +1,14 @@
 """`metrics.jsonl` while it grows: what each step was worth."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from verl_tool.job.run_folder import RunFolder
+from verl_tool.report.wanted import TRAIN_REWARD, VALIDATION_REWARD
 
-TRAIN_REWARD = "critic/score/mean"
-VALIDATION_REWARD = re.compile(r"val-(core|aux)/.+/reward/mean@\d+")
 STEP_SECONDS = "timing_s/step"
 
 
@@ -58,7 +56,8 @@ def parse(line: bytes) -> Step | None:
 
 def validation_reward(data: Mapping[str, Any]) -> float | None:
     """The mean over the data sources of what verl calls `val-aux/SOURCE/reward/mean@N`, or `val-core/…`."""
-    found = [value for name, value in data.items() if VALIDATION_REWARD.fullmatch(name)]
+    matches = ((VALIDATION_REWARD.match(name), value) for name, value in data.items())
+    found = [value for match, value in matches if match is not None and match["what"] == "reward"]
     numbers = [number for value in found if (number := _number(value)) is not None]
     return sum(numbers) / len(numbers) if numbers else None
 

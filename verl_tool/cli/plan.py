@@ -1,20 +1,50 @@
-"""What can be said of a run before it starts: the files it names, and how many steps it will have."""
+"""What can be said of a run before it starts: its settings and files, and how many steps it will have."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from verl_tool.errors import DataError
+from verl_tool.cli.machine import Machine
+from verl_tool.errors import DataError, RunError
+from verl_tool.job.launch import Launch
 from verl_tool.job.model import TrainingJob
 from verl_tool.job.places import Places, missing
+from verl_tool.job.run_folder import RunFolder
+
+UNKNOWN_URL = "http://127.0.0.1:1"  # of the server that is not up yet, for checks that want one
+
+
+def read_text(manifest: Path) -> str:
+    """The manifest's text. Raises RunError when it cannot be read."""
+    try:
+        return manifest.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "is not UTF-8 text"
+        raise RunError(f"{manifest}: {reason}; give the path of a TrainingJob manifest") from fault
+
+
+def draft_launch(job: TrainingJob, places: Places, machine: Machine, extra: tuple[str, ...]) -> Launch:
+    """The start as far as it is known before there is a folder or a tool server."""
+    return Launch(
+        places=places,
+        folder=RunFolder(Path("/")),
+        tool_server_url=UNKNOWN_URL if job.spec.tool_server else None,
+        gpus=machine.gpus,
+        platform=machine.overrides,
+        extra=extra,
+    )
 
 
 def check_files(job: TrainingJob, places: Places, *, prepared: bool = False) -> None:
     """Raises DataError with every missing file, one a line; data and model only where `prepare` is not to make them."""
-    faults = code_faults(job, places)
-    if prepared or job.spec.prepare is None:
-        faults += missing(job, places)
-    if faults:
+    if faults := file_faults(job, places, prepared=prepared):
         raise DataError("\n".join(faults))
+
+
+def file_faults(job: TrainingJob, places: Places, *, prepared: bool = False) -> list[str]:
+    """The missing files, each in a sentence."""
+    made = prepared or job.spec.prepare is None
+    return code_faults(job, places) + (missing(job, places) if made else [])
 
 
 def code_faults(job: TrainingJob, places: Places) -> list[str]:

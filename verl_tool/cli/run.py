@@ -17,7 +17,7 @@ from verl_tool.cli.ending import tell_end
 from verl_tool.cli.look import look
 from verl_tool.cli.machine import Machine, this_machine
 from verl_tool.cli.metrics_file import keep_earlier
-from verl_tool.cli.plan import check_files, planned_steps
+from verl_tool.cli.plan import check_files, draft_launch, planned_steps, read_text
 from verl_tool.cli.prepare import is_prepared, prepare
 from verl_tool.cli.progress import RunProgress
 from verl_tool.cli.state import Outcome, write_state, write_text
@@ -32,7 +32,6 @@ from verl_tool.job.places import Places
 from verl_tool.job.run_folder import RunFolder
 from verl_tool.job.yaml_source import Document
 
-UNKNOWN_URL = "http://127.0.0.1:1"  # of the server that is not up yet, for checks that want one
 NO_ROOM = 256 << 20  # bytes; with less, not even a small checkpoint can be counted on
 
 
@@ -54,28 +53,12 @@ def run(manifest: Path, options: Options) -> int:
     machine = this_machine(job.spec.workers.gpus)
     places = Places(manifest=manifest.absolute().parent, volume=folders.volume_of(options.runs, job.metadata.name))
     check_files(job, places)
-    draft = Launch(
-        places=places,
-        folder=RunFolder(Path("/")),
-        tool_server_url=UNKNOWN_URL if job.spec.tool_server else None,
-        gpus=machine.gpus,
-        platform=machine.overrides,
-        extra=options.extra,
-    )
+    draft = draft_launch(job, places, machine, options.extra)
     check_launch(job, draft, document)
     folder = _folder(job, options)
     write_text(folder.job, text)
     launch = replace(draft, folder=folder, resume=options.resume)
     return asyncio.run(LocalRun(job, document, machine, launch, with_report=options.report).run())
-
-
-def read_text(manifest: Path) -> str:
-    """The manifest's text. Raises RunError when it cannot be read."""
-    try:
-        return manifest.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as fault:
-        reason = fault.strerror if isinstance(fault, OSError) else "is not UTF-8 text"
-        raise RunError(f"{manifest}: {reason}; give the path of a TrainingJob manifest") from fault
 
 
 def _folder(job: TrainingJob, options: Options) -> RunFolder:

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from itertools import pairwise
 
-from verl_tool.cli.metrics_file import TRAIN_REWARD, validation_reward
+from verl_tool.cli.metrics_file import validation_reward
 from verl_tool.report.history import History
+from verl_tool.report.wanted import TRAIN_REWARD
 
 HEIGHT, MOST_COLUMNS = 8, 64
 Points = Sequence[tuple[int, float]]

@@ -5,15 +5,12 @@ from pathlib import Path
 from verl_tool.cli.console import say
 from verl_tool.cli.folders import RUNS, volume_of
 from verl_tool.cli.machine import this_machine
-from verl_tool.cli.plan import code_faults
-from verl_tool.cli.run import UNKNOWN_URL, read_text
+from verl_tool.cli.plan import draft_launch, file_faults, read_text
 from verl_tool.errors import ConfigError
 from verl_tool.job.check import check_launch, read_job
 from verl_tool.job.faults import Refused
-from verl_tool.job.launch import Launch
 from verl_tool.job.model import TrainingJob
-from verl_tool.job.places import Places, missing
-from verl_tool.job.run_folder import RunFolder
+from verl_tool.job.places import Places
 
 
 def validate(manifest: Path, extra: tuple[str, ...]) -> None:
@@ -21,19 +18,9 @@ def validate(manifest: Path, extra: tuple[str, ...]) -> None:
     job, document = read_job(read_text(manifest))
     places = Places(manifest=manifest.absolute().parent, volume=volume_of(RUNS, job.metadata.name))
     machine = this_machine(job.spec.workers.gpus)
-    faults = code_faults(job, places)
-    if job.spec.prepare is None:
-        faults += missing(job, places)
-    launch = Launch(
-        places=places,
-        folder=RunFolder(Path("/")),
-        tool_server_url=UNKNOWN_URL if job.spec.tool_server else None,
-        gpus=machine.gpus,
-        platform=machine.overrides,
-        extra=extra,
-    )
+    faults = file_faults(job, places)
     try:
-        check_launch(job, launch, document)
+        check_launch(job, draft_launch(job, places, machine, extra), document)
     except Refused as refused:
         faults = [*map(str, refused.faults), *faults]
     if faults:

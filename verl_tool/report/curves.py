@@ -1,6 +1,5 @@
 """The charts of a run: its metrics, drawn where they were logged."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,9 +7,8 @@ from verl_tool.report import numbers
 from verl_tool.report.history import History, Series
 from verl_tool.report.numbers import Format
 from verl_tool.report.plot import Plot, plot, smoothed
-from verl_tool.report.wanted import KEY_CHARTS, TRAIN_REWARD, VALIDATION, Wanted
+from verl_tool.report.wanted import KEY_CHARTS, TRAIN_REWARD, VALIDATION, VALIDATION_REWARD, Wanted
 
-_VALIDATION_REWARD = re.compile(r"^val-(?:core|aux)/(?P<source>.+)/(?P<what>reward|score|acc)/mean@(?P<samples>\d+)$")
 _MOST_SOURCES = 3  # of validation data, in one plot
 
 FORMATS: dict[str, Format] = {
@@ -52,7 +50,7 @@ def rewards(history: History) -> Rewards:
     """The reward of training and of each kind of validation data: `reward`, else what stands for it."""
     found: dict[str, tuple[tuple[int, int], Series]] = {}
     for name, series in history.series.items():
-        if match := _VALIDATION_REWARD.match(name):
+        if match := VALIDATION_REWARD.match(name):
             rank = ("acc", "score", "reward").index(match["what"]), int(match["samples"][:9])
             if match["source"] not in found or rank > found[match["source"]][0]:
                 found[match["source"]] = rank, series

@@ -1,9 +1,11 @@
 """Which charts the page shows, by the names that the trainer's logger gives their metrics."""
 
+import re
 from dataclasses import dataclass
 from typing import NamedTuple
 
 TRAIN_REWARD = "critic/score/mean"
+VALIDATION_REWARD = re.compile(r"^val-(?:core|aux)/(?P<source>.+)/(?P<what>reward|score|acc)/mean@(?P<samples>\d+)$")
 VALIDATION = "c2 points"  # the look of validation in every chart
 
 
