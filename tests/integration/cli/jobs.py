@@ -16,20 +16,16 @@ import yaml
 
 from tests.integration.training.runs import read, shared_memory
 from tests.integration.training.tiny import make_data, make_model, make_reward
-from tests.unit.job.builders import text_of
+from tests.unit.job.builders import a_manifest, changed, text_of
 
 LIMIT_S = 540.0
-MANIFEST: dict[str, Any] = {
-    "apiVersion": "training.verl-tool.dev/v1alpha1",
-    "kind": "TrainingJob",
-    "metadata": {"name": "tiny"},
-    "spec": {
-        "model": {"path": "./model"},
-        "data": {"train": ["./train.parquet"], "validation": ["./val.parquet"]},
-        "reward": {"file": "reward.py"},
-        "toolServer": {"tools": ["python_code"]},
-        "checkpoints": {"every": 1000},
-        "config": {
+MANIFEST = a_manifest(
+    {
+        "metadata.name": "tiny",
+        "spec.model.path": "./model",
+        "spec.data": {"train": ["./train.parquet"], "validation": ["./val.parquet"]},
+        "spec.checkpoints.every": 1000,
+        "spec.config": {
             "algorithm": {"adv_estimator": "grpo"},
             "data": {"train_batch_size": 4, "max_prompt_length": 32, "max_response_length": 128},
             "actor_rollout_ref": {
@@ -44,8 +40,8 @@ MANIFEST: dict[str, Any] = {
             },
             "trainer": {"val_before_train": False, "test_freq": -1, "total_epochs": 1000},
         },
-    },
-}
+    }
+)
 
 
 @dataclass
@@ -112,15 +108,7 @@ class Folder:
     def set(self, **changes: Any) -> "Folder":
         """Changes the manifest: `spec__model__path="x"`; `...` removes."""
         data = yaml.safe_load((self.path / "job.yaml").read_text())
-        for dotted, value in changes.items():
-            *groups, last = dotted.split("__")
-            place = data
-            for name in groups:
-                place = place.setdefault(name, {})
-            if value is ...:
-                del place[last]
-            else:
-                place[last] = value
+        changed(data, {dotted.replace("__", "."): value for dotted, value in changes.items()})
         (self.path / "job.yaml").write_text(text_of(data))
         return self
 

@@ -1,6 +1,7 @@
 """Small manifests, changed where a test wants them to be."""
 
 import copy
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,13 @@ MINIMAL: dict[str, Any] = {
 
 
 def a_manifest(changes: dict[str, Any] | None = None) -> dict[str, Any]:
-    """MINIMAL with settings set by dotted path; a value of `...` removes."""
-    data = copy.deepcopy(MINIMAL)
-    for path, value in (changes or {}).items():
+    """MINIMAL, changed."""
+    return changed(copy.deepcopy(MINIMAL), changes or {})
+
+
+def changed(data: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`data` with settings set by dotted path; a value of `...` removes."""
+    for path, value in changes.items():
         *groups, last = path.split(".")
         place = data
         for name in groups:
